@@ -1,0 +1,63 @@
+// Errors. A user's mistake is an exception of kind quern::Error whose text says what was given, what was
+// expected and where. Our own mistakes are caught by QUERN_CHECK, which blames the compiler.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+namespace quern {
+
+// The base of everything that quern throws because of what a user passed in.
+class Error : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// A dtype that does not fit: an out-of-range constant, a vector of no lanes, operands of different types.
+class DTypeError : public Error {
+ public:
+  using Error::Error;
+};
+
+// A shape that does not fit: a negative size, a reshape that changes the number of elements.
+class ShapeError : public Error {
+ public:
+  using Error::Error;
+};
+
+// Text that is not IR. `line` and `column` count from 1.
+class ParseError : public Error {
+ public:
+  ParseError(int line, int column, const std::string& reason)
+      : Error(std::to_string(line) + ":" + std::to_string(column) + ": " + reason), line(line), column(column) {}
+  int line, column;
+};
+
+// A graph that breaks a rule of its level (see spec.h).
+class SpecError : public Error {
+ public:
+  using Error::Error;
+};
+
+// Rewrite rules that never come to rest, or that were called with the wrong context.
+class RewriteError : public Error {
+ public:
+  using Error::Error;
+};
+
+// A mistake of quern itself. Please report it, with the text.
+class InternalError : public std::logic_error {
+ public:
+  using std::logic_error::logic_error;
+};
+
+[[noreturn]] void check_failed(const char* condition, const char* file, int line, const std::string& detail);
+
+}  // namespace quern
+
+// Blames the compiler, not the user. `detail` is evaluated only on failure.
+#define QUERN_CHECK(condition, detail)                                           \
+  do {                                                                           \
+    if (!(condition)) [[unlikely]]                                               \
+      ::quern::check_failed(#condition, __FILE__, __LINE__, (detail));           \
+  } while (false)
