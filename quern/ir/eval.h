@@ -24,8 +24,8 @@ namespace quern {
 // MUL and AND/OR/XOR of bools are the logical ops (ADD of bools is OR, MUL is AND, MAX is OR, MIN is AND).
 Const eval(Op op, DType out, DType in, std::span<const Const> args);
 
-// The value e with op(e, x) = x for every x: 0 for ADD (-0.0 for floats, so that it is exact to the bit), 1 for MUL,
-// the least value for MAX, the greatest for MIN, all ones for AND, 0 for OR and XOR. DTypeError for any other op.
+// The value a reduce starts from, with op(e, x) = x: 0 for ADD, 1 for MUL, the least value for MAX, the greatest for
+// MIN, all ones for AND, 0 for OR and XOR. (0.0 + -0.0 is 0.0: a float sum never gives -0.0.) DTypeError for others.
 Const identity_element(Op op, DType dtype);
 
 }  // namespace quern
