@@ -5,6 +5,8 @@
 #include <charconv>
 #include <cmath>
 #include <optional>
+#include <type_traits>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -87,7 +89,8 @@ double round_integer(DType dtype, wide value) {
 [[noreturn]] void refuse(DType dtype, std::string_view value) {
   const std::string range = dtype.is_float() ? fmt::format("-{0} to {0}", max_finite(dtype))
                                              : to_string(int_min(dtype)) + " to " + to_string(int_max(dtype));
-  throw DTypeError(fmt::format("{} is not a {}: the range is {}", value, dtype.scalar().name(), range));
+  throw DTypeError(
+      fmt::format("{} is not one of the values of {} ({})", value, dtype.scalar().name(), range));
 }
 
 void require_constants(DType dtype) {
@@ -120,16 +123,19 @@ std::string shortest_rounding_to(DType dtype, double value) {
     text.resize(text.find('e'));
     std::erase(text, '.');
     const int64_t nearest = std::stoll(text);
-    std::optional<double> best;
+    std::string best;
+    double distance = kInf;
     for (const int64_t decimal : {nearest, nearest - 1, nearest + 1}) {
-      const auto candidate =
-          parse_number<double>(fmt::format("{}{}e{}", value < 0 ? "-" : "", decimal, exponent));
+      const std::string sign = value < 0 ? "-" : "";
+      const auto candidate = parse_number<double>(fmt::format("{}{}e{}", sign, decimal, exponent));
       if (!candidate || round_float(dtype, *candidate) != value) continue;
-      if (!best || std::abs(*candidate - value) < std::abs(*best - value)) best = candidate;
+      std::string found = shortest(*candidate);
+      const double off = std::abs(*candidate - value);
+      const bool better = found.size() != best.size() ? found.size() < best.size() : off < distance;
+      if (best.empty() || better) best = std::move(found), distance = off;
     }
-    if (!best) continue;
-    std::string found = shortest(*best);
-    return found.size() < own.size() ? found : own;  // 448.0 rather than 450.0
+    if (best.empty()) continue;
+    return best.size() < own.size() ? best : own;  // 448.0 rather than 450.0
   }
   return own;
 }
