@@ -1,14 +1,18 @@
 // Constants: exact values of every scalar type, their conversions, limits and bits.
 #pragma once
 
+#include <bit>
+#include <concepts>
 #include <cstdint>
+#include <limits>
 #include <string>
+#include <string_view>
 
 #include "quern/ir/dtype.h"
 
 namespace quern {
 
-// Wide enough that sums and products of two 64-bit integers, signed or not, are exact.
+// Wide enough that sums of 64-bit integers, signed or not, are exact, and products unless both are unsigned.
 __extension__ typedef __int128 wide;
 
 std::string to_string(wide value);
@@ -24,16 +28,21 @@ class Const {
   constexpr Const() = default;
   static constexpr Const of_bool(bool v) { return Const(Kind::Bool, v ? 1 : 0); }
   static constexpr Const of_int(int64_t v) { return Const(Kind::Int, v); }
-  static Const of_float(double v);  // NaN becomes the one NaN
+  static constexpr Const of_float(double v) {  // NaN becomes the one NaN
+    return Const(Kind::Float, std::bit_cast<int64_t>(v == v ? v : std::numeric_limits<double>::quiet_NaN()));
+  }
   static constexpr Const invalid() { return Const(Kind::Invalid, 0); }
 
   constexpr Kind kind() const { return kind_; }
   constexpr bool is_invalid() const { return kind_ == Kind::Invalid; }
-  bool as_bool() const { return bits_ != 0; }  // of a Bool
-  int64_t as_int() const { return bits_; }     // of an Int; of a Bool 0 or 1
-  double as_float() const;                     // of a Float
+  constexpr bool as_bool() const { return bits_ != 0; }                        // of a Bool
+  constexpr int64_t as_int() const { return bits_; }                           // of an Int; of a Bool 0 or 1
+  constexpr double as_float() const { return std::bit_cast<double>(bits_); }  // of a Float
   constexpr int64_t raw() const { return bits_; }  // for hashing and ordering: equal values, equal raw bits
-  wide integer(DType dtype) const;  // the mathematical value of a Bool or Int, uint64 read as unsigned
+  // The mathematical value of a Bool or Int, uint64 read as unsigned.
+  constexpr wide integer(DType dtype) const {
+    return dtype.kind() == Scalar::UInt64 ? wide{static_cast<uint64_t>(bits_)} : wide{bits_};
+  }
 
   // By bits: NaN equals NaN, 0.0 does not equal -0.0.
   friend constexpr bool operator==(const Const&, const Const&) = default;
@@ -51,6 +60,10 @@ class Const {
 // range; for bool a number must be 0 or 1.
 Const make_const(DType dtype, wide value);
 Const make_const(DType dtype, double value);
+template <std::integral Integer>  // without it a plain int would not know which of the two to become
+Const make_const(DType dtype, Integer value) {
+  return make_const(dtype, static_cast<wide>(value));
+}
 
 // `value` modulo 2^bits: what integer arithmetic of the dtype gives (index wraps as int64 does).
 Const wrap(DType dtype, wide value);
@@ -79,5 +92,9 @@ double epsilon(DType dtype);
 // Text that reads back to the same bits: "true", "-3", "0.5", "1e-07", "-0.0", "nan", "inf", "-inf", "invalid".
 // The shortest decimal that rounds to the value in the dtype; a float always has '.', 'e', "inf" or "nan" in it.
 std::string to_string(Const value, DType dtype);
+
+// The constant that the text says: whatever to_string prints, and any other decimal, as make_const takes it (a
+// decimal of a float narrower than float32 is read as a double first). DTypeError for anything else.
+Const parse_const(DType dtype, std::string_view text);
 
 }  // namespace quern

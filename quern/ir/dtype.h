@@ -49,9 +49,11 @@ class DType {
 
   // The parts and the wholes.
   constexpr DType scalar() const { return DType(scalar_); }  // of a vector or pointer: its scalar type
-  DType vec(int lanes) const;  // of this scalar type; 1 <= lanes <= kMaxLanes, else a DTypeError
-  DType ptr(int64_t size = kUnsized, AddrSpace space = AddrSpace::GLOBAL) const;  // to elements of this type
-  DType base() const;  // what a pointer points to; any other type is its own base
+  // A vector of this scalar type: 1 <= lanes <= kMaxLanes. A pointer to elements of this type. There are neither
+  // vectors of pointers, nor pointers to pointers, nor either of void: DTypeError.
+  DType vec(int lanes) const;
+  DType ptr(int64_t size = kUnsized, AddrSpace space = AddrSpace::GLOBAL) const;
+  DType base() const;                                        // what a pointer points to; any other type is its own base
 
   // Questions about the scalar. A pointer is none of these.
   constexpr bool is_void() const { return !is_ptr_ && scalar_ == Scalar::Void; }
@@ -68,7 +70,8 @@ class DType {
     return !is_ptr_ && (scalar_ == Scalar::FP8E4M3 || scalar_ == Scalar::FP8E5M2);
   }
 
-  int bits() const;       // of one lane: 1 for bool, 0 for void, 64 for index and pointers
+  // Of one lane: 1 for bool, 0 for void, 64 for index and pointers.
+  constexpr int bits() const { return is_ptr_ ? 64 : kScalarBits[static_cast<int>(scalar_)]; }
   int64_t bytes() const;  // of the whole value in memory (bool: 1 byte a lane)
 
   // "float32", "int8x4", "float32*[1024]", "float32x4*[16]@LOCAL", "int32*" (unsized).
@@ -78,6 +81,7 @@ class DType {
   friend constexpr bool operator==(const DType&, const DType&) = default;
 
  private:
+  static constexpr uint8_t kScalarBits[] = {0, 1, 64, 8, 8, 16, 16, 32, 32, 64, 64, 8, 8, 16, 16, 32, 64};
   Scalar scalar_ = Scalar::Void;
   bool is_ptr_ = false;
   AddrSpace space_ = AddrSpace::GLOBAL;
@@ -108,10 +112,12 @@ inline constexpr DType all[] = {bool_,  int8,   uint8,   int16,   uint16,  int32
                                 uint64, fp8e4m3, fp8e5m2, float16, bfloat16, float32, float64};
 }  // namespace dtypes
 
-// The smallest type that both convert to. A lattice: commutative, associative, idempotent.
-// Bool is the bottom; index is weak (it gives way to any integer or float type); signed and unsigned integers of
-// n bits meet in the signed integer of 2n bits, int64 and uint64 in uint64; any integer and a float give the
-// float; fp8 e4m3 with e5m2 give float16; float16 with bfloat16 give float32.
+// The smallest type that both convert to: commutative, idempotent, and associative but for one triple.
+// Bool is the bottom; index is weak (it gives way to any integer or float type); a signed integer and an unsigned
+// of n bits, n no less than its own, meet in the signed integer of 2n bits, uint64 with any integer in uint64; any
+// integer and a float give the float; fp8 e4m3 with e5m2 give float16, either with bfloat16 gives bfloat16, and
+// float16 with bfloat16 give float32. (So e4m3, e5m2 and bfloat16 together give bfloat16 or float32, by which two
+// are first: both 16-bit floats hold both 8-bit ones, and neither is the smaller.)
 // Vectors promote lane by lane and need equal lanes. Pointers and void do not promote: DTypeError.
 DType promote(DType a, DType b);
 

@@ -28,8 +28,10 @@ class ShapeError : public Error {
 // Text that is not IR. `line` and `column` count from 1.
 class ParseError : public Error {
  public:
-  ParseError(int line, int column, const std::string& reason)
-      : Error(std::to_string(line) + ":" + std::to_string(column) + ": " + reason), line(line), column(column) {}
+  ParseError(int at_line, int at_column, const std::string& reason)
+      : Error(std::to_string(at_line) + ":" + std::to_string(at_column) + ": " + reason),
+        line(at_line),
+        column(at_column) {}
   int line, column;
 };
 

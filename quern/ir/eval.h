@@ -19,9 +19,11 @@ namespace quern {
 //   negative number: -1); conversions as convert() in const.h; MAX and MIN of floats give NaN if either is NaN, and
 //   order -0.0 before 0.0; POW of integers wraps, with a negative exponent it is 0 except for the bases 1 and -1,
 //   and pow(0, negative) is 0; integer AND/OR/XOR and shifts are those of two's complement.
-// Floats: ADD, SUB, MUL, FDIV, RECIP, SQRT, TRUNC and MULACC of float32 and float64 are correctly rounded; narrower
-// types are computed in double and rounded once. EXP2, LOG2, SIN, POW come from the C library in double, rounded.
-// MUL and AND/OR/XOR of bools are the logical ops (ADD of bools is OR, MUL is AND, MAX is OR, MIN is AND).
+// Floats: ADD, SUB, MUL, FDIV, RECIP, SQRT, TRUNC and MULACC are correctly rounded, whatever the type. EXP2, LOG2,
+// SIN, POW come from the C library in double, rounded.
+// Bools: ADD is OR and MUL is AND, in MULACC too; all else is as for an unsigned integer of one bit (MAX is OR, MIN
+// is AND, SUB is XOR, NEG changes nothing).
+// An op on a dtype that it has no meaning for (XOR of floats, SQRT of integers) is a mistake of ours: InternalError.
 Const eval(Op op, DType out, DType in, std::span<const Const> args);
 
 // The value a reduce starts from, with op(e, x) = x: 0 for ADD, 1 for MUL, the least value for MAX, the greatest for
