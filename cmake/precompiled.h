@@ -1,5 +1,5 @@
-// The parts of the standard library that most sources use. Precompiled, never included by name: a source includes
-// what it uses, and the `clang` preset, which has no precompiled headers, sees to it.
+// The parts of the standard library that most sources use. Precompiled, never included by name: a source
+// includes what it uses, and the `clang` preset, which has no precompiled headers, sees to it.
 #include <algorithm>
 #include <array>
 #include <atomic>
