@@ -211,7 +211,7 @@ Const convert(Const value, DType from, DType to) {
 }
 
 uint64_t to_bits(Const value, DType dtype) {
-  QUERN_CHECK(!value.is_invalid(), "an invalid " + dtype.name() + " has no bits");
+  QUERN_CHECK(!value.is_invalid() && (has_integers(dtype) || dtype.is_float()), dtype.name() + " without bits");
   if (!dtype.is_float()) return static_cast<uint64_t>(value.as_int()) & (~uint64_t{0} >> (64 - dtype.bits()));
   const Format& format = format_of(dtype);
   const double number = value.as_float();

@@ -221,7 +221,11 @@ TEST(Bits, OfIntegersAreTwosComplement) {
   EXPECT_EQ(from_bits(2, dtypes::bool_), Const::of_bool(true));
 }
 
-TEST(Bits, OfInvalidAreNone) { EXPECT_THROW(to_bits(Const::invalid(), dtypes::index), InternalError); }
+TEST(Bits, OfInvalidAndOfVoidAreNone) {
+  EXPECT_THROW(to_bits(Const::invalid(), dtypes::index), InternalError);
+  EXPECT_THROW(to_bits(Const(), dtypes::void_), InternalError);
+  EXPECT_THROW(from_bits(0, dtypes::void_), InternalError);
+}
 
 TEST(Text, OfEveryNarrowFloatReadsBack) {
   for (const DType dtype : kNarrowFloats)
