@@ -76,14 +76,13 @@ double round_integer(DType dtype, wide value) {
     return round_float(dtype, static_cast<double>(static_cast<int64_t>(value)));
   // The bits that a double has no room for become one that says whether there were any ("round to odd"): it
   // keeps the second rounding from seeing a tie that is none.
-  unsigned_wide magnitude =
-      value < 0 ? -static_cast<unsigned_wide>(value) : static_cast<unsigned_wide>(value);
-  int dropped = 0;
-  bool sticky = false;
-  for (; magnitude >= static_cast<unsigned_wide>(exact / 2); magnitude >>= 1, dropped++)
-    sticky |= (magnitude & 1) != 0;
-  const auto odd = static_cast<double>(static_cast<uint64_t>(magnitude) | (sticky ? 1 : 0));
-  return round_float(dtype, std::ldexp(value < 0 ? -odd : odd, dropped));
+  const auto magnitude = value < 0 ? -static_cast<unsigned_wide>(value) : static_cast<unsigned_wide>(value);
+  const auto high = static_cast<uint64_t>(magnitude >> 64), low = static_cast<uint64_t>(magnitude);
+  const int dropped = (high != 0 ? 64 + std::bit_width(high) : std::bit_width(low)) - 53;
+  const auto kept = static_cast<uint64_t>(magnitude >> dropped);
+  const bool any = (static_cast<unsigned_wide>(kept) << dropped) != magnitude;
+  const double odd = static_cast<double>(kept | (any ? 1 : 0)) * power_of_two(dropped);
+  return round_float(dtype, value < 0 ? -odd : odd);
 }
 
 [[noreturn]] void refuse(DType dtype, std::string_view value) {
@@ -211,7 +210,8 @@ Const convert(Const value, DType from, DType to) {
 }
 
 uint64_t to_bits(Const value, DType dtype) {
-  QUERN_CHECK(!value.is_invalid() && (has_integers(dtype) || dtype.is_float()), dtype.name() + " without bits");
+  QUERN_CHECK(!value.is_invalid() && (has_integers(dtype) || dtype.is_float()),
+              dtype.name() + " without bits");
   if (!dtype.is_float()) return static_cast<uint64_t>(value.as_int()) & (~uint64_t{0} >> (64 - dtype.bits()));
   const Format& format = format_of(dtype);
   const double number = value.as_float();

@@ -160,7 +160,8 @@ TEST(Rounding, AgreesWithMlDtypes) {
     for (const auto& [from, to] : table) {
       const Const rounded = convert(from_bits(from, dtypes::float32), dtypes::float32, dtype);
       EXPECT_EQ(rounded, from_bits(to, dtype)) << dtype.name() << " of float32 bits " << std::hex << from;
-      if (!std::isnan(rounded.as_float())) EXPECT_EQ(to_bits(rounded, dtype), to);
+      if (std::isnan(rounded.as_float())) continue;
+      EXPECT_EQ(to_bits(rounded, dtype), to);
     }
   };
   check(dtypes::fp8e4m3, golden::kFP8E4M3);
@@ -437,9 +438,10 @@ TEST(Conversion, OfIntegersToFloatsRoundsOnce) {
     for (const wide value : values) {
       EXPECT_PRED2(same, make_const(to, value).as_float(), nearest_to_integer(to, value)) << to_string(value);
       for (const DType from : {dtypes::int64, dtypes::uint64})
-        if (fits(from, value))
+        if (fits(from, value)) {
           EXPECT_PRED2(same, convert(wrap(from, value), from, to).as_float(), nearest_to_integer(to, value))
               << from.name() << " " << to_string(value) << " to " << to.name();
+        }
     }
 }
 
@@ -543,7 +545,7 @@ TEST(Limits, AreThoseOfTheType) {
     EXPECT_EQ(round_float(dtype, largest), largest);
     EXPECT_NE(round_float(dtype, largest * (1 + step)), largest) << "there is a larger one";
     EXPECT_EQ(round_float(dtype, 1 + step), 1 + step);
-    if (dtype != dtypes::float64) EXPECT_EQ(round_float(dtype, 1 + step / 2), 1);
+    EXPECT_EQ(round_float(dtype, 1 + step / 2), 1);
     EXPECT_EQ(min_value(dtype).as_float(), -max_value(dtype).as_float());
     EXPECT_EQ(max_value(dtype).as_float(), dtype == dtypes::fp8e4m3 ? 448 : kInf);
   }
