@@ -1,0 +1,41 @@
+// Facts that follow from a node's sources, kept with the node once they are known. Internal to ir.
+#pragma once
+
+#include "quern/ir/uop.h"
+
+namespace quern::detail {
+
+// Each is null until it is known; threads that race compute the same, and the first to publish wins.
+struct Derived {
+  std::atomic<const UOps*> shape{nullptr};
+  std::atomic<const UOps*> ranges{nullptr};
+  ~Derived() {
+    delete shape.load();   // NOLINT(cppcoreguidelines-owning-memory)
+    delete ranges.load();  // NOLINT(cppcoreguidelines-owning-memory)
+  }
+};
+
+Derived& derived_of(const Node* node);
+
+// Publishes `value` unless another thread was first; gives back the one that stands.
+const UOps& publish(std::atomic<const UOps*>& slot, UOps value);
+
+// Calls compute(node) for root and whatever it needs, sources first, skipping nodes that are known already.
+template <class Known, class Compute>
+void compute_upwards(const UOp& root, Known known, Compute compute) {
+  if (known(root)) return;
+  std::vector<std::pair<const UOp*, size_t>> stack{{&root, 0}};
+  while (!stack.empty()) {
+    auto& [node, next] = stack.back();
+    if (next < node->src().size()) {
+      const UOp& source = node->src(next++);
+      if (!known(source)) stack.emplace_back(&source, 0);
+    } else {
+      const UOp* done = node;
+      stack.pop_back();
+      if (!known(*done)) compute(*done);
+    }
+  }
+}
+
+}  // namespace quern::detail

@@ -1,0 +1,354 @@
+// Interning: how nodes are made, found again, and freed.
+#include "quern/ir/uop.h"
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <thread>
+
+#include "quern/ir/derived.h"
+#include "quern/ir/node_map.h"
+#include "quern/ir/spec.h"
+
+namespace quern {
+
+// The few functions that may turn a node into a handle.
+struct UOpAccess {
+  static UOp adopt(detail::Node* node) { return UOp(node); }
+};
+
+namespace {
+
+using detail::Node;
+
+// Held for a handful of instructions, so waiting threads spin.
+class SpinLock {
+ public:
+  void lock() {
+    while (flag_.test_and_set(std::memory_order_acquire))
+      while (flag_.test(std::memory_order_relaxed)) std::this_thread::yield();
+  }
+  void unlock() { flag_.clear(std::memory_order_release); }
+
+ private:
+  std::atomic_flag flag_;
+};
+
+// ---- memory: slots by number of sources, and dense ids ----------------------------------------------------------
+
+constexpr size_t kSmallSources = 8;  // nodes with more sources come straight from operator new
+
+size_t node_bytes(size_t sources) { return sizeof(Node) + sources * sizeof(UOp); }
+
+struct FreeList {
+  std::array<std::vector<void*>, kSmallSources + 1> slots;
+  std::vector<uint32_t> ids;
+};
+
+// What no thread holds at the moment. Never destroyed, because static UOps may outlive everything else.
+struct Reserve {
+  std::mutex mutex;
+  FreeList free;
+  uint32_t next_id = 0;
+};
+Reserve& reserve() {
+  static auto* const instance = new Reserve;  // NOLINT(cppcoreguidelines-owning-memory): see above
+  return *instance;
+}
+
+constexpr size_t kBatch = 256;
+
+void take_ids(std::vector<uint32_t>& ids) {
+  Reserve& r = reserve();
+  const std::lock_guard lock(r.mutex);
+  while (ids.size() < kBatch && !r.free.ids.empty()) ids.push_back(r.free.ids.back()), r.free.ids.pop_back();
+  if (ids.empty()) {
+    for (size_t i = kBatch; i-- > 0;) ids.push_back(r.next_id + static_cast<uint32_t>(i));
+    r.next_id += kBatch;
+  }
+}
+
+void take_slots(std::vector<void*>& slots, size_t sources) {
+  Reserve& r = reserve();
+  const std::lock_guard lock(r.mutex);
+  auto& spare = r.free.slots[sources];
+  while (slots.size() < kBatch && !spare.empty()) slots.push_back(spare.back()), spare.pop_back();
+  if (slots.empty()) {
+    auto* block = static_cast<std::byte*>(::operator new(kBatch * node_bytes(sources)));
+    for (size_t i = kBatch; i-- > 0;) slots.push_back(block + i * node_bytes(sources));
+  }
+}
+
+// Gives the second half of a list back, so that a thread that only frees does not hoard.
+template <class T>
+void spill(std::vector<T>& from, std::vector<T>& to, size_t keep) {
+  const std::lock_guard lock(reserve().mutex);
+  to.insert(to.end(), from.begin() + static_cast<std::ptrdiff_t>(keep), from.end());
+  from.resize(keep);
+}
+
+// A thread's own free lists. After the thread's end (static destructors run then) the reserve is used directly.
+thread_local FreeList* local_free = nullptr;
+thread_local bool local_free_gone = false;
+struct LocalFree {
+  FreeList lists;
+  LocalFree() { local_free = &lists; }
+  LocalFree(const LocalFree&) = delete;
+  LocalFree& operator=(const LocalFree&) = delete;
+  ~LocalFree() {
+    local_free = nullptr;
+    local_free_gone = true;
+    for (size_t i = 0; i <= kSmallSources; i++) spill(lists.slots[i], reserve().free.slots[i], 0);
+    spill(lists.ids, reserve().free.ids, 0);
+  }
+};
+FreeList* free_lists() {
+  if (local_free == nullptr && !local_free_gone) static thread_local LocalFree made;
+  return local_free;
+}
+
+std::atomic<size_t> live{0};
+
+// Uninitialised memory for a node, and an id for it.
+std::pair<void*, uint32_t> allocate(size_t sources) {
+  FreeList* lists = free_lists();
+  FreeList none;
+  FreeList& free = lists ? *lists : none;
+  if (free.ids.empty()) take_ids(free.ids);
+  const uint32_t id = free.ids.back();
+  free.ids.pop_back();
+  void* memory;
+  if (sources > kSmallSources) {
+    memory = ::operator new(node_bytes(sources));
+  } else {
+    auto& slots = free.slots[sources];
+    if (slots.empty()) take_slots(slots, sources);
+    memory = slots.back();
+    slots.pop_back();
+    if (!lists) spill(slots, reserve().free.slots[sources], 0);
+  }
+  if (!lists) spill(free.ids, reserve().free.ids, 0);
+  live.fetch_add(1, std::memory_order_relaxed);
+  return {memory, id};
+}
+
+void deallocate(void* memory, size_t sources, uint32_t id) {
+  FreeList* lists = free_lists();
+  FreeList none;
+  FreeList& free = lists ? *lists : none;
+  const size_t keep = lists ? 16 * kBatch : 0;
+  free.ids.push_back(id);
+  if (free.ids.size() > 2 * keep) spill(free.ids, reserve().free.ids, keep);
+  if (sources > kSmallSources) {
+    ::operator delete(memory);
+  } else {
+    auto& slots = free.slots[sources];
+    slots.push_back(memory);
+    if (slots.size() > 2 * keep) spill(slots, reserve().free.slots[sources], keep);
+  }
+  live.fetch_sub(1, std::memory_order_relaxed);
+}
+
+// ---- the intern table -------------------------------------------------------------------------------------------
+
+// One of the table's parts: open addressing with linear probing; the high bits of the hash choose the part.
+struct alignas(64) Shard {
+  struct Entry {
+    uint64_t hash = 0;
+    Node* node = nullptr;
+  };
+  SpinLock lock;
+  std::vector<Entry> entries{64};
+  size_t used = 0;
+
+  size_t mask() const { return entries.size() - 1; }
+
+  void grow() {
+    std::vector<Entry> old(entries.size() * 2);
+    old.swap(entries);
+    for (const Entry& e : old) {
+      if (!e.node) continue;
+      size_t i = e.hash & mask();
+      while (entries[i].node) i = (i + 1) & mask();
+      entries[i] = e;
+    }
+  }
+
+  // Removes the node unless another took its place; later entries of the probe run move up.
+  void remove(const Node* node) {
+    size_t hole = node->hash & mask();
+    while (entries[hole].node != node) {
+      if (!entries[hole].node) return;
+      hole = (hole + 1) & mask();
+    }
+    for (size_t i = (hole + 1) & mask(); entries[i].node; i = (i + 1) & mask()) {
+      const size_t home = entries[i].hash & mask();
+      if (((i - home) & mask()) >= ((i - hole) & mask())) {
+        entries[hole] = entries[i];
+        hole = i;
+      }
+    }
+    entries[hole] = {};
+    used--;
+  }
+};
+
+constexpr int kShardBits = 6;
+Shard& shard_of(uint64_t hash) {
+  static auto* const shards = new std::array<Shard, 1 << kShardBits>;  // NOLINT: never destroyed, as the reserve
+  return (*shards)[hash >> (64 - kShardBits)];
+}
+
+uint64_t hash_dtype(DType d) {
+  const uint64_t small = static_cast<uint64_t>(d.kind()) | (d.is_ptr() ? 0x100u : 0u) |
+                         (static_cast<uint64_t>(d.space()) << 9) | (static_cast<uint64_t>(d.lanes()) << 16);
+  return small ^ (static_cast<uint64_t>(d.size()) << 32) ^ (static_cast<uint64_t>(d.size()) >> 32);
+}
+
+uint64_t hash_node(Op op, DType dtype, Sources sources, const Arg& arg, const Arg& tag) {
+  uint64_t h = detail::mix(static_cast<uint64_t>(op) + 1, hash_dtype(dtype));
+  h = detail::mix(h, arg.hash());
+  if (!tag.none()) h = detail::mix(h, tag.hash() + 1);
+  for (const UOp& s : sources) h = detail::mix(h, s.hash());
+  return h;
+}
+
+bool is_node(const Node* n, Op op, DType dtype, Sources sources, const Arg& arg, const Arg& tag) {
+  return n->op == op && n->source_count == sources.size() && n->dtype == dtype &&
+         std::equal(sources.begin(), sources.end(), n->sources(), [](const UOp& a, const UOp& b) { return same(a, b); }) &&
+         n->arg == arg && n->tag == tag;
+}
+
+// A reference, unless the count is zero already: then the node is being freed by another thread.
+bool try_retain(Node* n) {
+  uint32_t count = n->refs.load(std::memory_order_relaxed);
+  while (count != 0)
+    if (n->refs.compare_exchange_weak(count, count + 1, std::memory_order_acquire)) return true;
+  return false;
+}
+
+Node* new_node(uint64_t hash, Op op, DType dtype, Sources sources, Arg arg, Arg tag) {
+  auto [memory, id] = allocate(sources.size());
+  OpSet below = op;
+  auto* first = reinterpret_cast<UOp*>(static_cast<std::byte*>(memory) + sizeof(Node));  // NOLINT
+  for (size_t i = 0; i < sources.size(); i++) {
+    new (first + i) UOp(sources[i]);
+    below |= sources[i].ops_below();
+  }
+  auto* n = new (memory) Node{.refs{1},
+                              .id = id,
+                              .hash = hash,
+                              .op = op,
+                              .bounds_known{0},
+                              .source_count = static_cast<uint32_t>(sources.size()),
+                              .dtype = dtype,
+                              .arg = std::move(arg),
+                              .tag = std::move(tag),
+                              .below = below,
+                              .bounds_min{0},
+                              .bounds_max{0},
+                              .derived{nullptr}};
+  return n;
+}
+
+}  // namespace
+
+UOp UOp::make(Op op, DType dtype, Sources sources, Arg arg, Arg tag) {
+  for (const UOp& s : sources)
+    if (!s) throw Error(std::string(quern::name(op)) + ": a source is empty (a UOp that was never set)");
+  const uint64_t hash = hash_node(op, dtype, sources, arg, tag);
+  Shard& shard = shard_of(hash);
+  UOp made;
+  {
+    const std::lock_guard lock(shard.lock);
+    if ((shard.used + 1) * 3 > shard.entries.size() * 2) shard.grow();
+    size_t i = hash & shard.mask();
+    for (; shard.entries[i].node; i = (i + 1) & shard.mask()) {
+      const auto& entry = shard.entries[i];
+      if (entry.hash != hash || !is_node(entry.node, op, dtype, sources, arg, tag)) continue;
+      if (try_retain(entry.node)) return UOp(entry.node);
+      shard.used--;  // dying: its place goes to the new node
+      break;
+    }
+    made = UOp(new_node(hash, op, dtype, sources, std::move(arg), std::move(tag)));
+    shard.entries[i] = {hash, made.node_};
+    shard.used++;
+  }
+  if (checks_every_node()) check_node(made);
+  return made;
+}
+
+// Frees the node and whatever is only held by it. Calls that arise from within (from the sources, or from facts
+// that hold nodes) are queued on the thread, not nested.
+void detail::destroy(Node* node) noexcept {
+  static thread_local Node* queue = nullptr;
+  static thread_local bool busy = false;
+  auto queue_link = [](Node* n) -> std::atomic<int64_t>& { return n->bounds_min; };  // unused from here on
+  {
+    Shard& shard = shard_of(node->hash);
+    const std::lock_guard lock(shard.lock);
+    shard.remove(node);
+  }
+  queue_link(node).store(reinterpret_cast<int64_t>(queue), std::memory_order_relaxed);  // NOLINT
+  queue = node;
+  if (busy) return;
+  busy = true;
+  while (queue) {
+    Node* n = queue;
+    queue = reinterpret_cast<Node*>(queue_link(n).load(std::memory_order_relaxed));  // NOLINT
+    delete n->derived.load(std::memory_order_acquire);  // NOLINT(cppcoreguidelines-owning-memory)
+    const size_t count = n->source_count;
+    const uint32_t id = n->id;
+    auto* first = const_cast<UOp*>(n->sources());
+    for (size_t i = 0; i < count; i++) first[i].~UOp();
+    n->~Node();
+    deallocate(n, count, id);
+  }
+  busy = false;
+}
+
+size_t live_nodes() { return live.load(std::memory_order_relaxed); }
+
+// ---- derived facts and tables -------------------------------------------------------------------------------------
+
+detail::Derived& detail::derived_of(const Node* node) {
+  Derived* known = node->derived.load(std::memory_order_acquire);
+  if (known) return *known;
+  auto made = std::make_unique<Derived>();
+  if (node->derived.compare_exchange_strong(known, made.get(), std::memory_order_acq_rel)) return *made.release();
+  return *known;
+}
+
+const UOps& detail::publish(std::atomic<const UOps*>& slot, UOps value) {
+  auto made = std::make_unique<const UOps>(std::move(value));
+  const UOps* known = nullptr;
+  if (slot.compare_exchange_strong(known, made.get(), std::memory_order_acq_rel)) return *made.release();
+  return *known;
+}
+
+namespace detail {
+namespace {
+thread_local std::vector<std::unique_ptr<Slots>> spare_slots;
+}
+
+std::unique_ptr<Slots> borrow_slots() {
+  std::unique_ptr<Slots> table;
+  if (spare_slots.empty()) {
+    table = std::make_unique<Slots>();
+  } else {
+    table = std::move(spare_slots.back());
+    spare_slots.pop_back();
+  }
+  if (++table->stamp == 0) {  // after 2^32 walks the stamps start over
+    table->slots.assign(table->slots.size(), {});
+    table->stamp = 1;
+  }
+  return table;
+}
+
+void give_back(std::unique_ptr<Slots> slots) { spare_slots.push_back(std::move(slots)); }
+
+}  // namespace detail
+}  // namespace quern

@@ -1,0 +1,74 @@
+// Walks over graphs, and what is found on them.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "quern/ir/node_map.h"
+#include "quern/ir/uop.h"
+
+namespace quern {
+
+UOps UOp::toposort(const Gate& gate) const {
+  UOps order;
+  auto visit = [&](const UOp& u) { order.push_back(u); };
+  if (gate)
+    walk(*this, gate, visit);
+  else
+    walk(*this, visit);
+  return order;
+}
+
+UOps UOp::backward_slice() const {
+  UOps order = toposort();
+  order.pop_back();
+  return order;
+}
+
+UOps UOp::variables() const {
+  UOps found;
+  walk(*this, [](const UOp& u) { return u.ops_below().contains(Op::DEFINE_VAR); },
+       [&](const UOp& u) {
+         if (u.op() == Op::DEFINE_VAR) found.push_back(u);
+       });
+  std::sort(found.begin(), found.end(), before);
+  return found;
+}
+
+UOp UOp::substitute(const std::unordered_map<UOp, UOp>& map) const {
+  OpSet keys;  // only nodes above one of these ops can change
+  for (const auto& [key, value] : map) keys |= key.op();
+  NodeMap<UOp> done;
+  UOps sources;
+  walk(
+      *this, [&](const UOp& u) { return u.ops_below().intersects(keys) && !map.contains(u); },
+      [&](const UOp& u) {
+        if (const auto found = map.find(u); found != map.end()) {
+          done.emplace(u, found->second);
+          return;
+        }
+        sources.clear();
+        bool changed = false;
+        if (u.ops_below().intersects(keys))
+          for (const UOp& s : u.src()) {
+            const UOp* now = done.find(s);
+            changed |= !same(*now, s);
+            sources.push_back(*now);
+          }
+        done.emplace(u, changed ? u.with_src(sources) : u);
+      });
+  return *done.find(*this);
+}
+
+// Two independent 64-bit hashes. The second is kept only during the walk: keys are rare, nodes are many.
+std::string UOp::key() const {
+  NodeMap<uint64_t> second;
+  walk(*this, [&](const UOp& u) {
+    uint64_t h = detail::mix(~u.hash(), 0x2545f4914f6cdd1du);
+    h = detail::mix(h, u.arg().hash() ^ (static_cast<uint64_t>(u.op()) << 32));
+    for (const UOp& s : u.src()) h = detail::mix(h, *second.find(s) + 0x9e3779b97f4a7c15u);
+    second.emplace(u, h);
+  });
+  return fmt::format("{:016x}{:016x}", hash(), *second.find(*this));
+}
+
+}  // namespace quern

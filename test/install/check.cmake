@@ -1,0 +1,14 @@
+# cmake -D build=DIR -D compiler=PATH -D flags=FLAGS -P check.cmake
+# Installs `build` to an empty prefix, then configures, builds and runs the consumer in this folder against it.
+set(work ${build}/install_consumer)
+file(REMOVE_RECURSE ${work})
+
+function(run)
+  execute_process(COMMAND ${ARGV} COMMAND_ECHO STDOUT COMMAND_ERROR_IS_FATAL ANY)
+endfunction()
+
+run(${CMAKE_COMMAND} --install ${build} --prefix ${work}/prefix)
+run(${CMAKE_COMMAND} -G Ninja -S ${CMAKE_CURRENT_LIST_DIR} -B ${work}/build -D CMAKE_PREFIX_PATH=${work}/prefix
+    -D CMAKE_CXX_COMPILER=${compiler} -D "CMAKE_CXX_FLAGS=${flags}")
+run(${CMAKE_COMMAND} --build ${work}/build)
+run(${work}/build/consumer)
