@@ -61,7 +61,8 @@ double power_of_two(int exponent) {
   return std::bit_cast<double>(static_cast<uint64_t>(exponent + 1023) << 52);
 }
 
-// The exponent of the spacing of the type's values around `value`, times 2^mantissa.
+// The exponent of `value`, no less than that of the least normal value: the type's values around it are
+// 2^(exponent - mantissa) apart.
 int exponent_in(const Format& format, double value) {
   const int exponent = static_cast<int>(std::bit_cast<uint64_t>(value) >> 52 & 0x7ff) - 1023;
   return std::max(exponent, format.min_exponent);
@@ -78,7 +79,8 @@ double round_integer(DType dtype, wide value) {
   // keeps the second rounding from seeing a tie that is none.
   const auto magnitude = value < 0 ? -static_cast<unsigned_wide>(value) : static_cast<unsigned_wide>(value);
   const auto high = static_cast<uint64_t>(magnitude >> 64), low = static_cast<uint64_t>(magnitude);
-  const int dropped = (high != 0 ? 64 + std::bit_width(high) : std::bit_width(low)) - 53;
+  const int unused = high != 0 ? std::countl_zero(high) : 64 + std::countl_zero(low);
+  const int dropped = 128 - unused - 53;
   const auto kept = static_cast<uint64_t>(magnitude >> dropped);
   const bool any = (static_cast<unsigned_wide>(kept) << dropped) != magnitude;
   const double odd = static_cast<double>(kept | (any ? 1 : 0)) * power_of_two(dropped);
