@@ -174,10 +174,10 @@ class UOp {
 static_assert(sizeof(UOp) == 8);
 
 struct UOp::Change {
-  std::optional<Op> op;
-  std::optional<DType> dtype;
-  std::optional<Sources> src;
-  std::optional<Arg> arg, tag;
+  std::optional<Op> op = {};
+  std::optional<DType> dtype = {};
+  std::optional<Sources> src = {};
+  std::optional<Arg> arg = {}, tag = {};
 };
 
 // Structural order: variables before ranges before expressions, constants last; never by address.
