@@ -11,6 +11,7 @@
 #include <thread>
 #include <unordered_map>
 
+#include "quern/ir/env.h"
 #include "quern/ir/node_map.h"
 
 namespace quern {
@@ -46,15 +47,6 @@ int64_t now() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
              std::chrono::steady_clock::now().time_since_epoch())
       .count();
-}
-
-int64_t environment_level() {
-  const char* given = std::getenv("TRACK_MATCH_STATS");  // NOLINT(concurrency-mt-unsafe)
-  return given == nullptr ? 0 : std::atoi(given);        // NOLINT(cert-err34-c)
-}
-std::string environment_trace() {
-  const char* given = std::getenv("REWRITE_TRACE");  // NOLINT(concurrency-mt-unsafe)
-  return given == nullptr ? "" : given;
 }
 
 // ---- statistics
@@ -145,7 +137,7 @@ std::string rule_table(const Statistics& s) {
 
 // Under the mutex. Printing at the program's end is arranged for once.
 void follow_environment(Statistics& s) {
-  s.wanted = environment_level() > 0;
+  s.wanted = env::TRACK_MATCH_STATS() > 0;
   if (s.wanted && !s.printed_at_exit)
     s.printed_at_exit = std::atexit([] { std::fputs(match_statistics().c_str(), stderr); }) == 0;
 }
@@ -174,7 +166,7 @@ bool detail::observed_by_environment() {
   Statistics& s = statistics();
   const std::lock_guard lock(s.mutex);
   if (const int known = observers.load(std::memory_order_relaxed); known >= 0) return known != 0;
-  const std::string path = environment_trace();
+  const std::string& path = env::REWRITE_TRACE();
   follow_environment(s);
   if (!path.empty()) {
     process_recorder =
@@ -223,7 +215,7 @@ struct Observation::State {
 
   std::string name;
   State* outer = innermost;
-  const int64_t level = environment_level();
+  const int64_t level = env::TRACK_MATCH_STATS();
   const int64_t begun = now();
   int64_t started = 0, nested = 0;  // when the rewrite itself began; how long other passes ran inside it
   std::vector<Listener> listeners;
