@@ -142,7 +142,7 @@ Pat operator>(const Pat& a, const Pat& b) { return b < a; }
 Pat operator>=(const Pat& a, const Pat& b) { return b <= a; }
 Pat operator==(const Pat& a, const Pat& b) { return alu(Op::CMPEQ, {a, b}); }
 Pat operator!=(const Pat& a, const Pat& b) { return alu(Op::CMPNE, {a, b}); }
-Pat operator!(const Pat& a) { return a ^ true; }
+Pat operator~(const Pat& a) { return a ^ true; }
 Pat operator&&(const Pat& a, const Pat& b) { return alu(Op::AND, {a, b}); }
 Pat operator||(const Pat& a, const Pat& b) { return alu(Op::OR, {a, b}); }
 Pat max(const Pat& a, const Pat& b) { return alu(Op::MAX, {a, b}); }

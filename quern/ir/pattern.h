@@ -148,7 +148,7 @@ Pat operator>(const Pat& a, const Pat& b);   // b < a
 Pat operator>=(const Pat& a, const Pat& b);  // b <= a
 Pat operator==(const Pat& a, const Pat& b);
 Pat operator!=(const Pat& a, const Pat& b);
-Pat operator!(const Pat& a);  // XOR with true
+Pat operator~(const Pat& a);  // XOR with true
 Pat operator&&(const Pat& a, const Pat& b);  // in conditions
 Pat operator||(const Pat& a, const Pat& b);
 Pat max(const Pat& a, const Pat& b);

@@ -192,7 +192,7 @@ UOp operator*(const UOp& a, const UOp& b);
 UOp operator/(const UOp& a, const UOp& b);  // FLOORDIV, or FDIV of floats
 UOp operator%(const UOp& a, const UOp& b);  // FLOORMOD
 UOp operator-(const UOp& a);                // a * -1
-UOp operator!(const UOp& a);                // XOR with all ones: not of a bool, complement of an integer
+UOp operator~(const UOp& a);                // XOR with all ones: not of a bool, complement of an integer
 UOp operator&(const UOp& a, const UOp& b);
 UOp operator|(const UOp& a, const UOp& b);
 UOp operator^(const UOp& a, const UOp& b);

@@ -53,7 +53,7 @@ UOp compare_cast_bool(const UOp& u, const UOp& a, const UOp& c) {
   const bool when_false = u.op() == Op::CMPLT ? 0 < c.int_value() : (c.int_value() == 0) == (u.op() == Op::CMPEQ);
   const bool when_true = u.op() == Op::CMPLT ? 1 < c.int_value() : (c.int_value() == 1) == (u.op() == Op::CMPEQ);
   if (when_false == when_true) return UOp::constant(u.dtype(), Const::of_bool(when_true));
-  return when_true ? a : !a;
+  return when_true ? a : ~a;
 }
 
 }  // namespace

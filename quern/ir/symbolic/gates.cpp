@@ -114,7 +114,7 @@ const Rules gates = [] {
       {where(a, where(b, x, none), none).as("u"),
        [](const UOp&, const UOp& g, const UOp& h, const UOp& v) { return gate_of(g & h, v); },
        "where(a, where(b, x, invalid), invalid) -> where(a & b, x, invalid)"},
-      {where(a, none, x).as("u"), [](const UOp&, const UOp& g, const UOp& v) { return gate_of(!g, v); },
+      {where(a, none, x).as("u"), [](const UOp&, const UOp& g, const UOp& v) { return gate_of(~g, v); },
        "where(a, invalid, x) -> where(!a, x, invalid)"},
       {where(a, x, none).as("u"), simplify_behind_gate, "where(a, x, invalid) -> x simplified where a holds"},
   };

@@ -29,7 +29,7 @@ const Rules selects = [] {
       {where(true, x, y), x},
       {where(false, x, y), y},
       {where(a, x, x), x},
-      {where(!a, x, y), where(a, y, x)},
+      {where(~a, x, y), where(a, y, x)},
       {where(a, where(a, x, y), z), where(a, x, z)},
       {where(a, x, where(a, y, z)), where(a, x, z)},
       {where(a, where(b, x, y), y), where(a & b, x, y)},
