@@ -3,6 +3,7 @@
 #include <array>
 
 #include "quern/ir/derived.h"
+#include "quern/ir/saturate.h"
 #include "quern/ir/uop.h"
 
 namespace quern {
@@ -16,8 +17,6 @@ Bounds within(DType dtype, wide min, wide max) {
   if (dtype.is_index()) return {std::max(min, int_min(dtype)), std::min(max, int_max(dtype))};
   return fits(dtype, min) && fits(dtype, max) ? Bounds{min, max} : all_of(dtype);
 }
-
-wide floor_div(wide a, wide b) { return a / b - ((a % b != 0) && ((a < 0) != (b < 0)) ? 1 : 0); }
 
 // Of a function that is monotonic in each operand: its extremes are at the corners.
 template <class F>
@@ -38,7 +37,7 @@ Bounds quotient(DType dtype, Bounds a, Bounds b, F divide) {
   return result;
 }
 
-Bounds floor_mod(Bounds a, Bounds b) {
+Bounds remainder(Bounds a, Bounds b) {
   if (b.min == b.max && b.min != 0 && floor_div(a.min, b.min) == floor_div(a.max, b.min)) {
     const wide first = a.min - floor_div(a.min, b.min) * b.min, last = a.max - floor_div(a.max, b.min) * b.min;
     return {std::min(first, last), std::max(first, last)};
@@ -79,7 +78,7 @@ Bounds bitwise(Op op, DType dtype, Bounds a, Bounds b) {
 Bounds shift(Op op, DType dtype, Bounds a, Bounds b) {
   if (b.min < 0 || b.max >= dtype.bits()) return op == Op::SHR && a.min >= 0 ? Bounds{0, a.max} : all_of(dtype);
   auto power = [](wide v) { return static_cast<wide>(1) << static_cast<int>(v); };
-  if (op == Op::SHL) return corners(dtype, a, b, [&](wide x, wide s) { return x * power(s); });
+  if (op == Op::SHL) return corners(dtype, a, b, [&](wide x, wide s) { return saturating_mul(x, power(s)); });
   return corners(dtype, a, b, [&](wide x, wide s) { return floor_div(x, power(s)); });
 }
 
@@ -153,13 +152,13 @@ Bounds compute(const UOp& u) {
     case Op::ADD: return within(dtype, a().min + b().min, a().max + b().max);
     case Op::SUB: return within(dtype, a().min - b().max, a().max - b().min);
     case Op::MUL: {
-      Bounds r = corners(dtype, a(), b(), [](wide x, wide y) { return x * y; });
+      Bounds r = corners(dtype, a(), b(), saturating_mul);
       if (same(u.src(0), u.src(1)) && dtype.is_index()) r.min = std::max<wide>(r.min, 0);  // a square
       return r;
     }
     case Op::FLOORDIV: return quotient(dtype, a(), b(), floor_div);
     case Op::TRUNCDIV: return quotient(dtype, a(), b(), [](wide x, wide y) { return x / y; });
-    case Op::FLOORMOD: return floor_mod(a(), b());
+    case Op::FLOORMOD: return remainder(a(), b());
     case Op::TRUNCMOD: return trunc_mod(a(), b());
     case Op::SHL: case Op::SHR: return shift(op, dtype, a(), b());
     default: return all_of(dtype);
