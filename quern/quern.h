@@ -1,8 +1,11 @@
 // All of quern.
 #pragma once
 
+#include "quern/ir/arg.h"
 #include "quern/ir/const.h"
 #include "quern/ir/dtype.h"
 #include "quern/ir/error.h"
 #include "quern/ir/eval.h"
 #include "quern/ir/op.h"
+#include "quern/ir/spec.h"
+#include "quern/ir/uop.h"
