@@ -61,7 +61,8 @@ double power_of_two(int exponent) {
   return std::bit_cast<double>(static_cast<uint64_t>(exponent + 1023) << 52);
 }
 
-// The exponent of the spacing of the type's values around `value`, times 2^mantissa.
+// The exponent of `value`, no less than that of the least normal value: the type's values around it are
+// 2^(exponent - mantissa) apart.
 int exponent_in(const Format& format, double value) {
   const int exponent = static_cast<int>(std::bit_cast<uint64_t>(value) >> 52 & 0x7ff) - 1023;
   return std::max(exponent, format.min_exponent);
@@ -76,14 +77,14 @@ double round_integer(DType dtype, wide value) {
     return round_float(dtype, static_cast<double>(static_cast<int64_t>(value)));
   // The bits that a double has no room for become one that says whether there were any ("round to odd"): it
   // keeps the second rounding from seeing a tie that is none.
-  unsigned_wide magnitude =
-      value < 0 ? -static_cast<unsigned_wide>(value) : static_cast<unsigned_wide>(value);
-  int dropped = 0;
-  bool sticky = false;
-  for (; magnitude >= static_cast<unsigned_wide>(exact / 2); magnitude >>= 1, dropped++)
-    sticky |= (magnitude & 1) != 0;
-  const auto odd = static_cast<double>(static_cast<uint64_t>(magnitude) | (sticky ? 1 : 0));
-  return round_float(dtype, std::ldexp(value < 0 ? -odd : odd, dropped));
+  const auto magnitude = value < 0 ? -static_cast<unsigned_wide>(value) : static_cast<unsigned_wide>(value);
+  const auto high = static_cast<uint64_t>(magnitude >> 64), low = static_cast<uint64_t>(magnitude);
+  const int unused = high != 0 ? std::countl_zero(high) : 64 + std::countl_zero(low);
+  const int dropped = 128 - unused - 53;
+  const auto kept = static_cast<uint64_t>(magnitude >> dropped);
+  const bool any = (static_cast<unsigned_wide>(kept) << dropped) != magnitude;
+  const double odd = static_cast<double>(kept | (any ? 1 : 0)) * power_of_two(dropped);
+  return round_float(dtype, value < 0 ? -odd : odd);
 }
 
 [[noreturn]] void refuse(DType dtype, std::string_view value) {
@@ -211,7 +212,8 @@ Const convert(Const value, DType from, DType to) {
 }
 
 uint64_t to_bits(Const value, DType dtype) {
-  QUERN_CHECK(!value.is_invalid(), "an invalid " + dtype.name() + " has no bits");
+  QUERN_CHECK(!value.is_invalid() && (has_integers(dtype) || dtype.is_float()),
+              dtype.name() + " without bits");
   if (!dtype.is_float()) return static_cast<uint64_t>(value.as_int()) & (~uint64_t{0} >> (64 - dtype.bits()));
   const Format& format = format_of(dtype);
   const double number = value.as_float();

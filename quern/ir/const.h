@@ -35,8 +35,8 @@ class Const {
 
   constexpr Kind kind() const { return kind_; }
   constexpr bool is_invalid() const { return kind_ == Kind::Invalid; }
-  constexpr bool as_bool() const { return bits_ != 0; }                        // of a Bool
-  constexpr int64_t as_int() const { return bits_; }                           // of an Int; of a Bool 0 or 1
+  constexpr bool as_bool() const { return bits_ != 0; }                       // of a Bool
+  constexpr int64_t as_int() const { return bits_; }                          // of an Int; of a Bool 0 or 1
   constexpr double as_float() const { return std::bit_cast<double>(bits_); }  // of a Float
   constexpr int64_t raw() const { return bits_; }  // for hashing and ordering: equal values, equal raw bits
   // The mathematical value of a Bool or Int, uint64 read as unsigned.
@@ -56,8 +56,8 @@ class Const {
 // In all functions below a vector dtype stands for its scalar.
 
 // The constant of `dtype` that equals `value`, or a DTypeError that names value, dtype and its range. A float
-// becomes the nearest value of a float dtype (overflow included); for an integer dtype it must be whole and in
-// range; for bool a number must be 0 or 1.
+// becomes the nearest value of a float dtype (overflow included); for an integer dtype it must be whole and
+// in range; for bool a number must be 0 or 1.
 Const make_const(DType dtype, wide value);
 Const make_const(DType dtype, double value);
 template <std::integral Integer>  // without it a plain int would not know which of the two to become
@@ -74,8 +74,8 @@ wide int_max(DType dtype);
 // The nearest value of the float dtype, ties to even, as a double. Too large: infinity, or NaN for e4m3.
 double round_float(DType dtype, double value);
 
-// What CAST does at run time, on every device: integers wrap; anything to bool is `!= 0` (NaN: true); a float to an
-// integer truncates towards zero and saturates, NaN becomes 0; to a float rounds to nearest even.
+// What CAST does at run time, on every device: integers wrap; anything to bool is `!= 0` (NaN: true); a float
+// to an integer truncates towards zero and saturates, NaN becomes 0; to a float rounds to nearest even.
 Const convert(Const value, DType from, DType to);
 
 // The bits as stored in memory (bool: 0 or 1), in the low bits of the result; and back (what BITCAST does).
@@ -89,12 +89,13 @@ Const max_value(DType dtype);
 double max_finite(DType dtype);
 double epsilon(DType dtype);
 
-// Text that reads back to the same bits: "true", "-3", "0.5", "1e-07", "-0.0", "nan", "inf", "-inf", "invalid".
-// The shortest decimal that rounds to the value in the dtype; a float always has '.', 'e', "inf" or "nan" in it.
+// Text that reads back to the same bits: "true", "-3", "0.5", "1e-07", "-0.0", "nan", "inf", "-inf",
+// "invalid". The shortest decimal that rounds to the value in the dtype; a float always has '.', 'e', "inf"
+// or "nan" in it.
 std::string to_string(Const value, DType dtype);
 
-// The constant that the text says: whatever to_string prints, and any other decimal, as make_const takes it (a
-// decimal of a float narrower than float32 is read as a double first). DTypeError for anything else.
+// The constant that the text says: whatever to_string prints, and any other decimal, as make_const takes it
+// (a decimal of a float narrower than float32 is read as a double first). DTypeError for anything else.
 Const parse_const(DType dtype, std::string_view text);
 
 }  // namespace quern

@@ -45,8 +45,7 @@ class Reader {
   // A number as name() prints it: no sign, no leading zeros.
   int64_t number() {
     int64_t value = 0;
-    const char* end = rest_.data() + rest_.size();
-    const auto [stop, error] = std::from_chars(rest_.data(), end, value);
+    const auto [stop, error] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), value);
     const bool canonical = !rest_.empty() && rest_[0] != '-' && (rest_[0] != '0' || stop == rest_.data() + 1);
     if (error != std::errc() || !canonical) fail("expected a number");
     rest_.remove_prefix(static_cast<size_t>(stop - rest_.data()));

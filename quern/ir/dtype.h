@@ -9,9 +9,9 @@ namespace quern {
 
 // The order is the order of promotion where two types are comparable; see promote().
 enum class Scalar : uint8_t {
-  Void,      // a node that has no value (SINK, STORE, ...)
+  Void,  // a node that has no value (SINK, STORE, ...)
   Bool,
-  Index,     // arithmetic on sizes: signed, 64 bits, never overflows in a correct program
+  Index,  // arithmetic on sizes: signed, 64 bits, never overflows in a correct program
   Int8,
   UInt8,
   Int16,
@@ -20,8 +20,8 @@ enum class Scalar : uint8_t {
   UInt32,
   Int64,
   UInt64,
-  FP8E4M3,   // no infinities; one NaN per sign; largest value 448
-  FP8E5M2,   // IEEE-like: infinities and NaNs; largest value 57344
+  FP8E4M3,  // no infinities; one NaN per sign; largest value 448
+  FP8E5M2,  // IEEE-like: infinities and NaNs; largest value 57344
   Float16,
   BFloat16,
   Float32,
@@ -49,11 +49,11 @@ class DType {
 
   // The parts and the wholes.
   constexpr DType scalar() const { return DType(scalar_); }  // of a vector or pointer: its scalar type
-  // A vector of this scalar type: 1 <= lanes <= kMaxLanes. A pointer to elements of this type. There are neither
-  // vectors of pointers, nor pointers to pointers, nor either of void: DTypeError.
+  // A vector of this scalar type: 1 <= lanes <= kMaxLanes. A pointer to elements of this type. There are
+  // neither vectors of pointers, nor pointers to pointers, nor either of void: DTypeError.
   DType vec(int lanes) const;
   DType ptr(int64_t size = kUnsized, AddrSpace space = AddrSpace::GLOBAL) const;
-  DType base() const;                                        // what a pointer points to; any other type is its own base
+  DType base() const;  // what a pointer points to; any other type is its own base
 
   // Questions about the scalar. A pointer is none of these.
   constexpr bool is_void() const { return !is_ptr_ && scalar_ == Scalar::Void; }
@@ -108,16 +108,16 @@ inline constexpr DType bfloat16{Scalar::BFloat16};
 inline constexpr DType float32{Scalar::Float32};
 inline constexpr DType float64{Scalar::Float64};
 // Every scalar type that a tensor may have (neither void nor index), in the order of the enumeration.
-inline constexpr DType all[] = {bool_,  int8,   uint8,   int16,   uint16,  int32,    uint32,  int64,
+inline constexpr DType all[] = {bool_,  int8,    uint8,   int16,   uint16,   int32,   uint32, int64,
                                 uint64, fp8e4m3, fp8e5m2, float16, bfloat16, float32, float64};
 }  // namespace dtypes
 
 // The smallest type that both convert to: commutative, idempotent, and associative but for one triple.
-// Bool is the bottom; index is weak (it gives way to any integer or float type); a signed integer and an unsigned
-// of n bits, n no less than its own, meet in the signed integer of 2n bits, uint64 with any integer in uint64; any
-// integer and a float give the float; fp8 e4m3 with e5m2 give float16, either with bfloat16 gives bfloat16, and
-// float16 with bfloat16 give float32. (So e4m3, e5m2 and bfloat16 together give bfloat16 or float32, by which two
-// are first: both 16-bit floats hold both 8-bit ones, and neither is the smaller.)
+// Bool is the bottom; index is weak (it gives way to any integer or float type); a signed integer and an
+// unsigned of n bits, n no less than its own, meet in the signed integer of 2n bits, uint64 with any integer
+// in uint64; any integer and a float give the float; fp8 e4m3 with e5m2 give float16, either with bfloat16
+// gives bfloat16, and float16 with bfloat16 give float32. (So e4m3, e5m2 and bfloat16 together give bfloat16
+// or float32, by which two are first: both 16-bit floats hold both 8-bit ones, and neither is the smaller.)
 // Vectors promote lane by lane and need equal lanes. Pointers and void do not promote: DTypeError.
 DType promote(DType a, DType b);
 

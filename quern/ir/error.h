@@ -58,8 +58,8 @@ class InternalError : public std::logic_error {
 }  // namespace quern
 
 // Blames the compiler, not the user. `detail` is evaluated only on failure.
-#define QUERN_CHECK(condition, detail)                                           \
-  do {                                                                           \
-    if (!(condition)) [[unlikely]]                                               \
-      ::quern::check_failed(#condition, __FILE__, __LINE__, (detail));           \
+#define QUERN_CHECK(condition, detail)                                                    \
+  do {                                                                                    \
+    if (const bool quern_holds = static_cast<bool>(condition); !quern_holds) [[unlikely]] \
+      ::quern::check_failed(#condition, __FILE__, __LINE__, (detail));                    \
   } while (false)

@@ -181,6 +181,8 @@ Const eval(Op op, DType out, DType in, std::span<const Const> args) {
 }
 
 Const identity_element(Op op, DType dtype) {
+  if (!dtype.is_bool() && !dtype.is_int() && !dtype.is_float())
+    throw DTypeError(fmt::format("{} has no values to reduce", dtype.name()));
   switch (op) {
     case Op::ADD: return make_const(dtype, 0);
     case Op::MUL: return make_const(dtype, 1);

@@ -119,7 +119,9 @@ class Rewrite {
   }
 
   Rules::Step apply(const UOp& u) {
-    Rules::Step step = Observed ? rules_.apply_observed(u, context_, *observation_) : rules_.apply(u, context_);
+    Rules::Step step = Observed && observation_->counts_attempts()
+                           ? rules_.apply_observed(u, context_, *observation_)
+                           : rules_.apply(u, context_);
     if (step.result) {
       if constexpr (Observed) observation_->fired(*step.rule, u, step.result);
       if (++rewrites_ >= limit_) count(*step.rule);

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <map>
 
@@ -24,6 +23,11 @@ Rule::Rule(Pat left, Pat right, Pat condition, std::source_location where)
 
 Rule::Rule(Pat left, detail::RuleFunction function, const char* note, std::source_location where)
     : left_(std::move(left)), function_(std::move(function)), note_(note), file_(where.file_name()), line_(where.line()) {}
+
+uint64_t Rule::next_id() {
+  static constinit std::atomic<uint64_t> made{0};
+  return made.fetch_add(1, std::memory_order_relaxed);
+}
 
 std::string Rule::text() const {
   if (*note_ != '\0') return note_;
@@ -262,6 +266,7 @@ class Matcher {
       case Op::MUL: return saturating_mul(*a, *b);
       case Op::FLOORDIV: return *b == 0 ? std::nullopt : std::optional(floor_div(*a, *b));
       case Op::FLOORMOD: return *b == 0 ? std::nullopt : std::optional(floor_mod(*a, *b));
+      case Op::SHL: return *b < 0 || *b > 64 ? std::nullopt : std::optional(saturating_mul(*a, wide{1} << static_cast<int>(*b)));
       case Op::MAX: return std::max(*a, *b);
       case Op::MIN: return std::min(*a, *b);
       case Op::AND: return *a & *b;
@@ -455,13 +460,11 @@ Rules::Step Rules::apply(const UOp& node, Context context) const {
 }
 
 Rules::Step Rules::apply_observed(const UOp& node, Context context, detail::AttemptObserver& observer) const {
-  using Clock = std::chrono::steady_clock;
   for (const detail::CompiledRule* rule : compiled().by_op[static_cast<size_t>(node.op())]) {
     if (!detail::may_match(*rule, node)) continue;
-    const auto start = Clock::now();
+    const int64_t start = observer.clock();
     UOp result = detail::apply_rule(*rule, node, context);
-    const auto spent = std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count();
-    observer.attempt(*rule->rule, static_cast<bool>(result), spent);
+    observer.attempt(*rule->rule, static_cast<bool>(result), observer.clock() - start);
     if (result) return {std::move(result), rule->rule};
   }
   return {};

@@ -96,24 +96,27 @@ class Rule {
   // words what becomes of the node; traces show it.
   template <class F>
     requires(!std::is_convertible_v<F, Pat>)
-  Rule(Pat left, F function, const char* note = "", std::source_location where = std::source_location::current())
-      : Rule(std::move(left), detail::rule_function(function, detail::signature_of<std::decay_t<F>>()), note, where) {}
+  Rule(Pat left, F does, const char* note = "", std::source_location where = std::source_location::current())
+      : Rule(std::move(left), detail::rule_function(does, detail::signature_of<std::decay_t<F>>()), note, where) {}
 
   const Pat& left() const { return left_; }
   const Pat& right() const { return right_; }          // none when it is a function
   const Pat& condition() const { return condition_; }  // may be none
   bool has_function() const { return static_cast<bool>(function_.call); }
   const detail::RuleFunction& function() const { return function_; }
-  std::string text() const;      // "i + 0 -> i"
-  std::string location() const;  // "quern/ir/symbolic/identities.cpp:12"
+  uint64_t id() const { return id_; }  // the same for copies of a rule, another for every other rule
+  std::string text() const;            // "i + 0 -> i"
+  std::string location() const;        // "quern/ir/symbolic/identities.cpp:12"
 
  private:
   Rule(Pat left, detail::RuleFunction function, const char* note, std::source_location where);
   Pat left_, right_, condition_;
   detail::RuleFunction function_;
+  static uint64_t next_id();
   const char* note_ = "";
   const char* file_;
   unsigned line_;
+  uint64_t id_ = next_id();
 };
 
 using RuleList = std::vector<Rule>;
@@ -124,6 +127,7 @@ struct CompiledRules;
 // Told of every attempt when match statistics are on.
 struct AttemptObserver {
   virtual ~AttemptObserver() = default;
+  virtual int64_t clock() const = 0;  // nanoseconds; it stands still while another pass runs inside this one
   virtual void attempt(const Rule& rule, bool matched, int64_t nanoseconds) = 0;
 };
 }  // namespace detail

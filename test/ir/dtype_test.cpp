@@ -255,9 +255,10 @@ TEST(Promotion, IsAssociativeButForBothEightBitFloatsWithBFloat16) {
   for (const DType a : promotable())
     for (const DType b : promotable())
       for (const DType c : promotable())
-        if (!is_exception(a, b, c))
+        if (!is_exception(a, b, c)) {
           EXPECT_EQ(promote(promote(a, b), c), promote(a, promote(b, c)))
               << a.name() << ", " << b.name() << ", " << c.name();
+        }
   EXPECT_EQ(promote(promote(dtypes::fp8e4m3, dtypes::fp8e5m2), dtypes::bfloat16), dtypes::float32);
   EXPECT_EQ(promote(dtypes::fp8e4m3, promote(dtypes::fp8e5m2, dtypes::bfloat16)), dtypes::bfloat16);
 }

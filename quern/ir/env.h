@@ -1,0 +1,107 @@
+// The environment variables: one table that is read here, printed by the documentation, and overridden by
+// tests.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace quern::env {
+
+// A number has a default and bounds; a flag is 1 when the variable is set to anything but nothing; text is ""
+// when it is not set.
+//   NUMBER(name, default, least, most, description)   FLAG(name, description)   TEXT(name, description)
+// clang-format off
+#define QUERN_VARIABLES(NUMBER, FLAG, TEXT)                                                                      \
+  NUMBER(DEBUG, 0, 0, 7, "how much is told of what is compiled and run: 1 a little, 7 everything")               \
+  NUMBER(SPEC, 0, 0, 2, "graphs are checked: 1 at the boundary of each stage, 2 also each node as it is made")   \
+  NUMBER(TRACK_MATCH_STATS, 0, 0, 2, "rewrite rules are counted: 1 by list of rules, 2 by rule, with their time") \
+  TEXT(REWRITE_TRACE, "a file in which every rewrite is recorded")                                               \
+  FLAG(NO_COLOR, "output has no colours")
+// clang-format on
+
+enum class Kind : uint8_t { number, flag, text };
+
+// A row of the table, with the value that is in force. The environment is read when a value is first asked
+// for.
+struct Variable {
+  static constexpr int64_t kUnread = std::numeric_limits<int64_t>::min();
+
+  const char* name;
+  Kind kind;
+  int64_t fallback, least, most;  // of a number or flag
+  const char* description;
+  std::atomic<int64_t> number{kUnread};
+  std::atomic<const std::string*> text{nullptr};  // points into a pool whose strings live forever
+};
+
+namespace detail {
+
+enum Row : uint8_t {
+#define NUMBER(name, fallback, least, most, description) name,
+#define FLAG(name, description) name,
+#define TEXT(name, description) name,
+  QUERN_VARIABLES(NUMBER, FLAG, TEXT)
+#undef NUMBER
+#undef FLAG
+#undef TEXT
+      kRows
+};
+extern Variable rows[kRows];
+
+// From the environment. An Error names the variable, what it is set to and what is allowed.
+int64_t read_number(Variable& variable);
+const std::string& read_text(Variable& variable);
+
+inline int64_t number(Row row) {
+  const int64_t value = rows[row].number.load(std::memory_order_relaxed);
+  return value == Variable::kUnread ? read_number(rows[row]) : value;
+}
+inline const std::string& text(Row row) {
+  const std::string* value = rows[row].text.load(std::memory_order_acquire);
+  return value == nullptr ? read_text(rows[row]) : *value;
+}
+
+}  // namespace detail
+
+// A function for each variable: env::DEBUG(). It costs a load and a comparison.
+#define NUMBER(name, fallback, least, most, description) \
+  inline int64_t name() { return detail::number(detail::name); }
+#define FLAG(name, description) \
+  inline bool name() { return detail::number(detail::name) != 0; }
+#define TEXT(name, description) \
+  inline const std::string& name() { return detail::text(detail::name); }
+QUERN_VARIABLES(NUMBER, FLAG, TEXT)
+#undef NUMBER
+#undef FLAG
+#undef TEXT
+
+// By name. An Error for a name that is not in the table, or a variable of the other kind.
+int64_t get(std::string_view name);  // a number, or a flag as 0 or 1
+const std::string& get_text(std::string_view name);
+
+std::vector<std::string_view> names();
+
+// Sets a variable, in all threads, until the end of a scope; scopes end in the opposite order of their
+// beginnings.
+class Override {
+ public:
+  Override(std::string_view name, int64_t value);
+  Override(std::string_view name, std::string_view text);
+  Override(const Override&) = delete;
+  Override& operator=(const Override&) = delete;
+  ~Override();
+
+ private:
+  Variable& variable_;
+  int64_t number_ = 0;
+  const std::string* text_ = nullptr;
+};
+
+// The table as text, a line a variable: name, default, what is allowed, description.
+std::string table();
+
+}  // namespace quern::env
