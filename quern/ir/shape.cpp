@@ -251,9 +251,7 @@ const UOps& UOp::ranges() const {
     return !u.ops_below().contains(Op::RANGE) ||
            detail::derived_of(u.node()).ranges.load(std::memory_order_acquire) != nullptr;
   };
-  detail::compute_upwards(*this, known, [](const UOp& u) {
-    detail::publish(detail::derived_of(u.node()).ranges, compute_ranges(u));
-  });
+  detail::compute_upwards(*this, known, [](const UOp& u) { detail::publish_ranges(u, compute_ranges(u)); });
   return *detail::derived_of(node_).ranges.load(std::memory_order_acquire);
 }
 
