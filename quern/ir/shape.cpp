@@ -196,7 +196,8 @@ size_t ended(const UOp& u) {
     case Op::END: case Op::STAGE: return u.src().size() - 1;
     case Op::REDUCE: {
       const ReduceArg& r = u.arg().reduce();
-      return u.src().size() - (r.op == Op::NOOP ? 2 * static_cast<size_t>(r.states) + 1 : 1);
+      const size_t values = r.op == Op::NOOP ? 2 * static_cast<size_t>(r.states) + 1 : 1;
+      return u.src().size() - std::min(values, u.src().size());
     }
     default: return 0;
   }
@@ -215,8 +216,12 @@ UOps compute_ranges(const UOp& u) {
     if (s.ops_below().contains(Op::RANGE))
       for (const UOp& r : of(s)) add_sorted(open, r);
   for (const UOp& closed : u.src().subspan(kept)) {
-    if (closed.op() == Op::RANGE) std::erase_if(open, [&](const UOp& r) { return same(r, closed); });
-    if (closed.op() == Op::RANGE)  // what its end depends on stays open
+    if (!closed.ops_below().contains(Op::RANGE)) continue;
+    const bool single = closed.op() == Op::RANGE;  // else an expression of ranges, as after one was split: all end
+    std::erase_if(open, [&](const UOp& r) {
+      return single ? same(r, closed) : std::ranges::binary_search(of(closed), r, before);
+    });
+    if (single)  // what its end depends on stays open
       for (const UOp& r : of(closed))
         if (!same(r, closed)) add_sorted(open, r);
   }
