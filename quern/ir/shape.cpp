@@ -148,11 +148,12 @@ UOps compute_shape(const UOp& u) {
     }
     case Op::REDUCE: return u.arg().reduce().states == 1 && u.arg().reduce().op != Op::NOOP ? reduced(u, needed()) : kNoShape;
     case Op::GETTUPLE: {
-      const UOp& tuple = u.src(0);
-      const auto i = static_cast<size_t>(u.arg().integer());
-      const UOp& body = tuple.op() == Op::FUNCTION ? tuple.src(0) : tuple;
-      if (i >= body.src().size()) fail(u, fmt::format("value {} of a tuple of {}", i, body.src().size()));
-      return body.op() == Op::REDUCE ? reduced(body, shape_of(body.src(i))) : shape_of(body.src(i));
+      const UOp& tuple = u.src(0).op() == Op::FUNCTION ? u.src(0).src(0) : u.src(0);
+      const bool reduce = tuple.op() == Op::REDUCE;
+      const int64_t i = u.arg().integer(), count = reduce ? tuple.arg().reduce().states : std::ssize(tuple.src());
+      if (i < 0 || i >= std::min(count, std::ssize(tuple.src()))) fail(u, fmt::format("value {} of {}", i, count));
+      const UOps shape = shape_of(tuple.src(static_cast<size_t>(i)));
+      return reduce ? reduced(tuple, shape) : shape;
     }
     case Op::STAGE: {
       UOps shape;
