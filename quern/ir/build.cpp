@@ -121,12 +121,23 @@ int rank(const UOp& u) {
 }
 }  // namespace
 
-int compare(const UOp& a, const UOp& b) {
-  if (same(a, b)) return 0;
-  if (const int ra = rank(a), rb = rank(b); ra != rb) return ra < rb ? -1 : 1;
-  if (a.op() != b.op()) return a.op() < b.op() ? -1 : 1;
-  if (const int args = Arg::compare(a.arg(), b.arg())) return args;
-  return a.hash() < b.hash() ? -1 : 1;
+int compare(const UOp& first, const UOp& second) {
+  const UOp *x = &first, *y = &second;
+  while (!same(*x, *y)) {
+    const UOp &a = *x, &b = *y;
+    if (const int ra = rank(a), rb = rank(b); ra != rb) return ra < rb ? -1 : 1;
+    if (a.op() != b.op()) return a.op() < b.op() ? -1 : 1;
+    if (const int args = Arg::compare(a.arg(), b.arg())) return args;
+    if (a.hash() != b.hash()) return a.hash() < b.hash() ? -1 : 1;
+    // Different nodes of one hash: very rare, and still in order.
+    if (a.dtype() != b.dtype()) return a.dtype().name() < b.dtype().name() ? -1 : 1;
+    if (const int tags = Arg::compare(a.tag(), b.tag())) return tags;
+    if (a.src().size() != b.src().size()) return a.src().size() < b.src().size() ? -1 : 1;
+    size_t i = 0;
+    while (same(a.src(i), b.src(i))) i++;
+    x = &a.src(i), y = &b.src(i);
+  }
+  return 0;
 }
 
 UOp operator+(const UOp& a, const UOp& b) { return UOp::alu(Op::ADD, {a, b}); }
