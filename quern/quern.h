@@ -6,3 +6,5 @@
 #include "quern/ir/error.h"
 #include "quern/ir/eval.h"
 #include "quern/ir/op.h"
+#include "quern/ir/parse.h"
+#include "quern/ir/print.h"

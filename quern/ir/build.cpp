@@ -132,7 +132,7 @@ UOp operator-(const UOp& a, const UOp& b) { return a + -b; }
 UOp operator*(const UOp& a, const UOp& b) { return UOp::alu(Op::MUL, {a, b}); }
 UOp operator/(const UOp& a, const UOp& b) { return UOp::alu(a.dtype().is_float() ? Op::FDIV : Op::FLOORDIV, {a, b}); }
 UOp operator%(const UOp& a, const UOp& b) { return UOp::alu(Op::FLOORMOD, {a, b}); }
-UOp operator!(const UOp& a) {
+UOp operator~(const UOp& a) {
   return a ^ (a.dtype().is_bool() ? a.const_like(1) : UOp::constant(a.dtype(), wrap(a.dtype(), -1)));
 }
 UOp operator&(const UOp& a, const UOp& b) { return UOp::alu(Op::AND, {a, b}); }
@@ -154,7 +154,7 @@ UOp where(const UOp& condition, const UOp& yes, const UOp& no) { return UOp::alu
 
 // Unsigned numbers have no -1, but multiplying by all ones is the same.
 UOp operator-(const UOp& a) {
-  if (a.dtype().is_bool()) throw DTypeError("negation of a bool; use ! or cast it");
+  if (a.dtype().is_bool()) throw DTypeError("negation of a bool; use ~ or cast it");
   return a * (a.dtype().is_float() ? a.const_like(-1) : UOp::constant(a.dtype(), wrap(a.dtype(), -1)));
 }
 

@@ -22,14 +22,6 @@ Pat wrapped(Pat::Kind kind, const Pat& inside) {
   return Pat(std::move(d));
 }
 
-Pat literal(std::variant<wide, double, bool> number) {
-  Pat::Data d;
-  d.kind = Pat::Kind::literal;
-  d.ops = Op::CONST;
-  d.number = number;
-  return Pat(std::move(d));
-}
-
 // Does this pattern stand for floats? Decides between / as FDIV and as FLOORDIV.
 bool is_float(const Pat& p) {
   const Pat::Data& d = p.data();
@@ -44,7 +36,14 @@ bool is_float(const Pat& p) {
 
 Pat::Pat(int number) : Pat(literal(static_cast<wide>(number))) {}
 Pat::Pat(double number) : Pat(literal(number)) {}
-Pat::Pat(bool number) : Pat(literal(number)) {}
+
+Pat Pat::literal(std::variant<wide, double, bool> number) {
+  Data d;
+  d.kind = Kind::literal;
+  d.ops = Op::CONST;
+  d.number = number;
+  return Pat(std::move(d));
+}
 
 template <class F>
 Pat Pat::changed(F f) const {
@@ -143,7 +142,7 @@ Pat operator>(const Pat& a, const Pat& b) { return b < a; }
 Pat operator>=(const Pat& a, const Pat& b) { return b <= a; }
 Pat operator==(const Pat& a, const Pat& b) { return alu(Op::CMPEQ, {a, b}); }
 Pat operator!=(const Pat& a, const Pat& b) { return alu(Op::CMPNE, {a, b}); }
-Pat operator!(const Pat& a) { return a ^ true; }
+Pat operator~(const Pat& a) { return a ^ true; }
 Pat operator&&(const Pat& a, const Pat& b) { return alu(Op::AND, {a, b}); }
 Pat operator||(const Pat& a, const Pat& b) { return alu(Op::OR, {a, b}); }
 Pat max(const Pat& a, const Pat& b) { return alu(Op::MAX, {a, b}); }

@@ -7,6 +7,7 @@
 // order. A pattern is data: the tests go over the rules and prove them, so a pattern holds no code.
 #pragma once
 
+#include <concepts>
 #include <initializer_list>
 #include <memory>
 #include <optional>
@@ -79,7 +80,8 @@ class Pat {
   Pat() = default;                // none
   Pat(int number);                // NOLINT(google-explicit-constructor): literals stand in expressions
   Pat(double number);             // NOLINT(google-explicit-constructor)
-  Pat(bool number);               // NOLINT(google-explicit-constructor)
+  template <std::same_as<bool> Bool>
+  Pat(Bool number) : Pat(literal(number)) {}  // NOLINT(google-explicit-constructor): and no pointer to bool
   explicit Pat(Data data) : data_(std::make_shared<const Data>(std::move(data))) {}
 
   explicit operator bool() const { return data_ != nullptr; }
@@ -101,6 +103,7 @@ class Pat {
  private:
   template <class F>
   Pat changed(F f) const;
+  static Pat literal(std::variant<wide, double, bool> number);
   std::shared_ptr<const Data> data_;
 };
 
@@ -145,7 +148,7 @@ Pat operator>(const Pat& a, const Pat& b);   // b < a
 Pat operator>=(const Pat& a, const Pat& b);  // b <= a
 Pat operator==(const Pat& a, const Pat& b);
 Pat operator!=(const Pat& a, const Pat& b);
-Pat operator!(const Pat& a);  // XOR with true
+Pat operator~(const Pat& a);  // XOR with true
 Pat operator&&(const Pat& a, const Pat& b);  // in conditions
 Pat operator||(const Pat& a, const Pat& b);
 Pat max(const Pat& a, const Pat& b);

@@ -266,6 +266,7 @@ class Matcher {
       case Op::MUL: return saturating_mul(*a, *b);
       case Op::FLOORDIV: return *b == 0 ? std::nullopt : std::optional(floor_div(*a, *b));
       case Op::FLOORMOD: return *b == 0 ? std::nullopt : std::optional(floor_mod(*a, *b));
+      case Op::SHL: return *b < 0 || *b > 64 ? std::nullopt : std::optional(saturating_mul(*a, wide{1} << static_cast<int>(*b)));
       case Op::MAX: return std::max(*a, *b);
       case Op::MIN: return std::min(*a, *b);
       case Op::AND: return *a & *b;

@@ -96,8 +96,8 @@ class Rule {
   // words what becomes of the node; traces show it.
   template <class F>
     requires(!std::is_convertible_v<F, Pat>)
-  Rule(Pat left, F function, const char* note = "", std::source_location where = std::source_location::current())
-      : Rule(std::move(left), detail::rule_function(function, detail::signature_of<std::decay_t<F>>()), note, where) {}
+  Rule(Pat left, F does, const char* note = "", std::source_location where = std::source_location::current())
+      : Rule(std::move(left), detail::rule_function(does, detail::signature_of<std::decay_t<F>>()), note, where) {}
 
   const Pat& left() const { return left_; }
   const Pat& right() const { return right_; }          // none when it is a function

@@ -257,7 +257,7 @@ Node* new_node(uint64_t hash, Op op, DType dtype, Sources sources, Arg arg, Arg 
 
 UOp UOp::make(Op op, DType dtype, Sources sources, Arg arg, Arg tag) {
   for (const UOp& s : sources)
-    if (!s) throw Error(std::string(quern::name(op)) + ": a source is empty (a UOp that was never set)");
+    if (s.node() == nullptr) throw Error(std::string(quern::name(op)) + ": a source is empty (a UOp that was never set)");
   const uint64_t hash = hash_node(op, dtype, sources, arg, tag);
   Shard& shard = shard_of(hash);
   UOp made;

@@ -174,10 +174,10 @@ class UOp {
 static_assert(sizeof(UOp) == 8);
 
 struct UOp::Change {
-  std::optional<Op> op;
-  std::optional<DType> dtype;
-  std::optional<Sources> src;
-  std::optional<Arg> arg, tag;
+  std::optional<Op> op = {};
+  std::optional<DType> dtype = {};
+  std::optional<Sources> src = {};
+  std::optional<Arg> arg = {}, tag = {};
 };
 
 // Structural order: variables before ranges before expressions, constants last; never by address.
@@ -192,7 +192,7 @@ UOp operator*(const UOp& a, const UOp& b);
 UOp operator/(const UOp& a, const UOp& b);  // FLOORDIV, or FDIV of floats
 UOp operator%(const UOp& a, const UOp& b);  // FLOORMOD
 UOp operator-(const UOp& a);                // a * -1
-UOp operator!(const UOp& a);                // XOR with all ones: not of a bool, complement of an integer
+UOp operator~(const UOp& a);                // XOR with all ones: not of a bool, complement of an integer
 UOp operator&(const UOp& a, const UOp& b);
 UOp operator|(const UOp& a, const UOp& b);
 UOp operator^(const UOp& a, const UOp& b);

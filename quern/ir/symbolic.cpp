@@ -1,0 +1,30 @@
+#include "quern/ir/symbolic.h"
+
+#include <array>
+
+namespace quern {
+
+const Rules symbolic = [] {
+  return constants + identities + booleans + casts + floats_exact + selects + divisions + comparisons + sums + gates;
+};
+
+std::span<const NamedRules> algebraic_lists() {
+  static const std::array<NamedRules, 10> lists = {{{"constants", &constants},
+                                                    {"identities", &identities},
+                                                    {"booleans", &booleans},
+                                                    {"sums", &sums},
+                                                    {"divisions", &divisions},
+                                                    {"comparisons", &comparisons},
+                                                    {"selects", &selects},
+                                                    {"casts", &casts},
+                                                    {"floats_exact", &floats_exact},
+                                                    {"gates", &gates}}};
+  return lists;
+}
+
+UOp UOp::simplify() const {
+  if (is_const() || src().empty()) return *this;
+  return graph_rewrite(*this, symbolic, {.name = "symbolic"});
+}
+
+}  // namespace quern

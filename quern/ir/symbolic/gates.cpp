@@ -1,0 +1,123 @@
+// Values behind a gate, where(gate, value, invalid): the gate moves outwards, and the value is simplified with what
+// the gate says.
+#include <algorithm>
+
+#include "quern/ir/saturate.h"
+#include "quern/ir/symbolic.h"
+#include "quern/ir/symbolic/linear.h"
+
+namespace quern {
+namespace {
+
+// Ops on integers that give Invalid for an Invalid operand.
+constexpr OpSet kStrict = {Op::ADD,      Op::MUL,      Op::MAX,      Op::MIN,      Op::AND, Op::OR, Op::XOR, Op::SUB,
+                           Op::FLOORDIV, Op::FLOORMOD, Op::TRUNCDIV, Op::TRUNCMOD, Op::SHL, Op::SHR};
+
+UOp gate_of(const UOp& gate, const UOp& value) {
+  return UOp::make(Op::WHERE, value.dtype(), {gate, value, UOp::invalid(value.dtype())});
+}
+
+UOp gate_left(const UOp& u, const UOp& gate, const UOp& a, const UOp& b) {
+  return gate_of(gate, UOp::make(u.op(), u.dtype(), {a, b}));
+}
+UOp gate_right(const UOp& u, const UOp& a, const UOp& gate, const UOp& b) {
+  return gate_of(gate, UOp::make(u.op(), u.dtype(), {a, b}));
+}
+
+// What the gate tells of an expression: min <= x <= max.
+struct Fact {
+  UOp x;
+  wide min, max;
+};
+
+void learn(std::vector<Fact>& facts, const UOp& x, wide min, wide max) {
+  for (Fact& f : facts)
+    if (same(f.x, x)) {
+      f.min = std::max(f.min, min), f.max = std::min(f.max, max);
+      return;
+    }
+  facts.push_back({x, min, max});
+}
+
+std::vector<Fact> facts_of(const UOp& condition) {
+  std::vector<Fact> facts;
+  UOps stack{condition};
+  while (!stack.empty() && facts.size() < 16) {
+    const UOp u = std::move(stack.back());
+    stack.pop_back();
+    if (u.op() == Op::AND) {
+      stack.insert(stack.end(), u.src().begin(), u.src().end());
+      continue;
+    }
+    const bool is_not = u.op() == Op::XOR && u.src(1).equals(1);
+    const UOp& test = is_not ? u.src(0) : u;
+    if (test.src().size() != 2 || !test.src(1).is_int_const() || test.src(0).is_const()) continue;
+    const UOp& x = test.src(0);
+    const wide m = test.src(1).int_value();
+    if (test.op() == Op::CMPLT && !is_not) learn(facts, x, x.vmin(), std::min(x.vmax(), m - 1));
+    if (test.op() == Op::CMPLT && is_not) learn(facts, x, std::max(x.vmin(), m), x.vmax());
+    if (test.op() == Op::CMPEQ && !is_not) learn(facts, x, m, m);
+  }
+  return facts;
+}
+
+// A stand-in for an expression with narrower bounds. The name cannot be written in a program.
+UOp stand_in(const Fact& f, size_t i, DType dtype) {
+  return UOp::variable("\x01" + std::to_string(i), static_cast<int64_t>(f.min), static_cast<int64_t>(f.max), dtype);
+}
+
+UOp simplify_behind_gate(const UOp& u, const UOp& gate, const UOp& value) {
+  const UOp simpler = simplify_under(value, gate);
+  return same(simpler, value) ? UOp() : u.with_src(UOps{gate, simpler, u.src(2)});
+}
+
+}  // namespace
+
+UOp simplify_under(const UOp& expression, const UOp& condition) {
+  UOp result = expression;
+  const std::vector<Fact> facts = facts_of(condition);
+  for (size_t i = 0; i < facts.size(); i++) {
+    const Fact& f = facts[i];
+    if (f.min > f.max) continue;  // the condition never holds
+    if (!fits(dtypes::int64, f.min) || !fits(dtypes::int64, f.max)) continue;
+    const auto sum = linear_of(f.x);
+    if (!sum || !sum->exact() || (sum->terms.size() > 1 && !f.x.dtype().is_index())) continue;
+    // x = factor * term + rest, so term = x - rest when the factor is 1 or -1.
+    const auto unit = std::find_if(sum->terms.begin(), sum->terms.end(),
+                                   [](const Linear::Term& t) { return t.factor == 1 || t.factor == -1; });
+    if (unit == sum->terms.end() || !result.ops_below().contains(unit->value.op())) continue;
+    const UOp known = stand_in(f, i, f.x.dtype());
+    const auto rest = add(*sum, {.dtype = sum->dtype, .terms = {{unit->value, 1}}, .constant = 0}, -unit->factor);
+    const auto inside = rest ? add(*linear_of(known), *rest, -1) : std::nullopt;
+    const auto replacement = inside ? scaled(*inside, unit->factor) : std::nullopt;
+    if (!replacement) continue;
+    const UOp narrowed = result.substitute({{unit->value, to_uop(*replacement)}});
+    if (same(narrowed, result)) continue;
+    const UOp simpler = narrowed.simplify().substitute({{known, f.x}}).simplify();
+    if (simpler.toposort().size() <= result.toposort().size()) result = simpler;
+  }
+  return result;
+}
+
+const Rules gates = [] {
+  const Pat a = bools("a"), b = bools("b"), x = ints("x"), y = ints("y"), none = invalid();
+  return RuleList{
+      {op(kStrict, {x, none}).of(types::ints).as("u"), [](const UOp& u, const UOp&) { return UOp::invalid(u.dtype()); },
+       "x op invalid -> invalid"},
+      {op(kStrict, {none, x}).of(types::ints).as("u"), [](const UOp& u, const UOp&) { return UOp::invalid(u.dtype()); },
+       "invalid op x -> invalid"},
+      {op(kStrict, {where(a, x, none), y}).of(types::ints).as("u"), gate_left, "where(a, x, invalid) op y -> where(a, x op y, invalid)"},
+      {op(kStrict, {y, where(a, x, none)}).of(types::ints).as("u"), gate_right, "y op where(a, x, invalid) -> where(a, y op x, invalid)"},
+      {op(Op::CAST, {where(a, x, none)}).of(types::ints).as("u"),
+       [](const UOp& u, const UOp& gate, const UOp& v) { return gate_of(gate, v.cast(u.dtype())); },
+       "cast(where(a, x, invalid)) -> where(a, cast(x), invalid)"},
+      {where(a, where(b, x, none), none).as("u"),
+       [](const UOp&, const UOp& g, const UOp& h, const UOp& v) { return gate_of(g & h, v); },
+       "where(a, where(b, x, invalid), invalid) -> where(a & b, x, invalid)"},
+      {where(a, none, x).as("u"), [](const UOp&, const UOp& g, const UOp& v) { return gate_of(~g, v); },
+       "where(a, invalid, x) -> where(!a, x, invalid)"},
+      {where(a, x, none).as("u"), simplify_behind_gate, "where(a, x, invalid) -> x simplified where a holds"},
+  };
+};
+
+}  // namespace quern

@@ -1,0 +1,178 @@
+#include "quern/ir/symbolic/linear.h"
+
+#include <algorithm>
+
+#include "quern/ir/saturate.h"
+
+namespace quern {
+namespace {
+
+constexpr size_t kMostTerms = 64;
+
+// A factor or constant as the dtype has it: wrapped, except that index numbers must fit.
+bool settle(DType dtype, wide& v) {
+  if (dtype.is_index()) return fits(dtype, v);
+  v = wrap(dtype, v).integer(dtype);
+  return true;
+}
+
+// Sorts, adds up equal terms, drops zeros.
+bool normalise(Linear& l) {
+  auto& t = l.terms;
+  std::sort(t.begin(), t.end(), [](const Linear::Term& a, const Linear::Term& b) { return before(a.value, b.value); });
+  size_t kept = 0;
+  for (size_t i = 0; i < t.size();) {
+    wide factor = 0;
+    size_t j = i;
+    for (; j < t.size() && same(t[j].value, t[i].value); j++) factor = saturating_add(factor, t[j].factor);
+    if (!settle(l.dtype, factor)) return false;
+    UOp value = t[i].value;
+    if (factor != 0) t[kept++] = {std::move(value), factor};
+    i = j;
+  }
+  t.resize(kept);
+  return settle(l.dtype, l.constant);
+}
+
+// Factors of a product of terms, in order: x * (y * x) has x, x, y.
+UOp product(const UOp& a, const UOp& b) {
+  UOps factors, stack{a, b};
+  while (!stack.empty()) {
+    UOp u = std::move(stack.back());
+    stack.pop_back();
+    if (u.op() == Op::MUL)
+      stack.insert(stack.end(), u.src().begin(), u.src().end());
+    else
+      factors.push_back(std::move(u));
+  }
+  std::sort(factors.begin(), factors.end(), before);
+  UOp p = factors[0];
+  for (size_t i = 1; i < factors.size(); i++) p = UOp::make(Op::MUL, p.dtype(), {p, factors[i]});
+  return p;
+}
+
+std::optional<Linear> multiply(const Linear& a, const Linear& b) {
+  Linear r{.dtype = a.dtype, .terms = {}, .constant = saturating_mul(a.constant, b.constant)};
+  for (const auto& [x, f] : a.terms) {
+    if (b.constant != 0) r.terms.push_back({x, saturating_mul(f, b.constant)});
+    for (const auto& [y, g] : b.terms) r.terms.push_back({product(x, y), saturating_mul(f, g)});
+  }
+  if (a.constant != 0)
+    for (const auto& [y, g] : b.terms) r.terms.push_back({y, saturating_mul(g, a.constant)});
+  if (!normalise(r)) return std::nullopt;
+  return r;
+}
+
+}  // namespace
+
+Bounds Linear::interval() const {
+  Bounds r{constant, constant};
+  for (const auto& [value, factor] : terms) {
+    const Bounds b = value.bounds();
+    const wide x = saturating_mul(b.min, factor), y = saturating_mul(b.max, factor);
+    r = {saturating_add(r.min, std::min(x, y)), saturating_add(r.max, std::max(x, y))};
+  }
+  return r;
+}
+
+bool Linear::exact() const {
+  if (dtype.is_index()) return true;
+  const Bounds b = interval();
+  return fits(dtype, b.min) && fits(dtype, b.max);
+}
+
+std::optional<Linear> linear_of(const UOp& u) {
+  Linear r{.dtype = u.dtype(), .terms = {}, .constant = 0};
+  if (u.is_int_const()) {
+    r.constant = u.int_value();
+    return r;
+  }
+  if (u.op() != Op::ADD && u.op() != Op::MUL) {
+    r.terms.push_back({u, 1});
+    return r;
+  }
+  std::vector<std::pair<const UOp*, wide>> stack{{&u, 1}};
+  while (!stack.empty()) {
+    auto [x, factor] = stack.back();
+    stack.pop_back();
+    if (x->is_int_const()) {
+      r.constant = saturating_add(r.constant, saturating_mul(x->int_value(), factor));
+      if (!settle(r.dtype, r.constant)) return std::nullopt;
+    } else if (x->op() == Op::ADD) {
+      stack.emplace_back(&x->src(1), factor);
+      stack.emplace_back(&x->src(0), factor);
+    } else if (x->op() == Op::MUL && x->src(1).is_int_const()) {
+      wide scale = saturating_mul(factor, x->src(1).int_value());
+      if (!settle(r.dtype, scale)) return std::nullopt;
+      stack.emplace_back(&x->src(0), scale);
+    } else if (x->op() == Op::MUL && r.dtype.is_index() &&
+               (x->src(0).op() == Op::ADD || x->src(1).op() == Op::ADD || x->src(0).op() == Op::MUL ||
+                x->src(1).op() == Op::MUL)) {
+      // Products of sums are multiplied out: strides may be symbolic. Short ones only.
+      const auto a = linear_of(x->src(0)), b = linear_of(x->src(1));
+      if (!a || !b) return std::nullopt;
+      const size_t size = (a->terms.size() + 1) * (b->terms.size() + 1);
+      const auto p = size <= 16 ? multiply(*a, *b) : std::nullopt;
+      if (!p) {
+        r.terms.push_back({*x, factor});
+      } else {
+        for (const auto& [value, f] : p->terms) r.terms.push_back({value, saturating_mul(f, factor)});
+        r.constant = saturating_add(r.constant, saturating_mul(p->constant, factor));
+      }
+    } else {
+      r.terms.push_back({*x, factor});
+    }
+    if (r.terms.size() + stack.size() > kMostTerms) return std::nullopt;
+  }
+  if (!normalise(r)) return std::nullopt;
+  return r;
+}
+
+std::optional<Linear> add(const Linear& a, const Linear& b, wide factor_of_b) {
+  Linear r = a;
+  for (const auto& [value, factor] : b.terms) r.terms.push_back({value, saturating_mul(factor, factor_of_b)});
+  r.constant = saturating_add(r.constant, saturating_mul(b.constant, factor_of_b));
+  if (!normalise(r)) return std::nullopt;
+  return r;
+}
+
+std::optional<Linear> scaled(const Linear& a, wide factor) {
+  return add({.dtype = a.dtype, .terms = {}, .constant = 0}, a, factor);
+}
+
+UOp to_uop(const Linear& l) {
+  UOp sum;
+  for (const auto& [value, factor] : l.terms) {
+    UOp term = factor == 1 ? value
+                           : UOp::make(Op::MUL, l.dtype, {value, UOp::constant(l.dtype, wrap(l.dtype, factor))});
+    sum = sum ? UOp::make(Op::ADD, l.dtype, {sum, term}) : std::move(term);
+  }
+  if (l.constant == 0 && sum) return sum;
+  UOp constant = UOp::constant(l.dtype, wrap(l.dtype, l.constant));
+  return sum ? UOp::make(Op::ADD, l.dtype, {sum, constant}) : constant;
+}
+
+std::pair<Linear, Linear> split_multiples(const Linear& l, wide d) {
+  Linear multiples{.dtype = l.dtype, .terms = {}, .constant = 0}, rest{.dtype = l.dtype, .terms = {}, .constant = l.constant};
+  for (const auto& [value, factor] : l.terms)
+    if (factor % d == 0)
+      multiples.terms.push_back({value, factor / d});
+    else
+      rest.terms.push_back({value, factor});
+  return {std::move(multiples), std::move(rest)};
+}
+
+wide gcd(wide a, wide b) {
+  if (a < 0) a = -a;
+  if (b < 0) b = -b;
+  while (b != 0) a = std::exchange(b, a % b);
+  return a;
+}
+
+wide gcd_of_factors(const Linear& l, wide start) {
+  wide g = start;
+  for (const auto& term : l.terms) g = gcd(g, term.factor);
+  return g;
+}
+
+}  // namespace quern

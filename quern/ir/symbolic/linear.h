@@ -1,0 +1,44 @@
+// Integer expressions as sums of terms with constant factors. Internal to symbolic.
+#pragma once
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "quern/ir/uop.h"
+
+namespace quern {
+
+// constant + sum of factor * term. Terms are distinct, in structural order, and no factor is 0. For fixed-width
+// integers factors and constant are values of the dtype, and the sum is meant modulo its width.
+struct Linear {
+  struct Term {
+    UOp value;
+    wide factor;
+  };
+  DType dtype;
+  std::vector<Term> terms;
+  wide constant = 0;
+
+  bool is_constant() const { return terms.empty(); }
+  // The interval of the sum in mathematical integers.
+  Bounds interval() const;
+  // Can the sum be computed without wrapping? Always so for index.
+  bool exact() const;
+};
+
+// None when the sum is too long to be worth it, or a factor leaves the dtype's range.
+std::optional<Linear> linear_of(const UOp& u);
+
+std::optional<Linear> add(const Linear& a, const Linear& b, wide factor_of_b = 1);
+std::optional<Linear> scaled(const Linear& a, wide factor);
+
+UOp to_uop(const Linear& linear);
+
+// Splits into the part whose factors are multiples of d, divided by d (without the constant), and the rest.
+std::pair<Linear, Linear> split_multiples(const Linear& linear, wide d);
+
+wide gcd(wide a, wide b);
+wide gcd_of_factors(const Linear& linear, wide start = 0);
+
+}  // namespace quern
