@@ -17,6 +17,8 @@ namespace quern {
 // The few functions that may turn a node into a handle.
 struct UOpAccess {
   static UOp adopt(detail::Node* node) { return UOp(node); }
+  static void forget(UOp& u) { u.node_ = nullptr; }  // without giving its reference back
+  static void uncount(const UOp& u) { u.node_->refs.fetch_sub(1, std::memory_order_release); }
 };
 
 namespace {
@@ -280,6 +282,16 @@ UOp UOp::make(Op op, DType dtype, Sources sources, Arg arg, Arg tag) {
   return made;
 }
 
+namespace {
+// See publish_ranges: the entry of a RANGE in its own list holds no reference.
+void forget_itself(const Node* range, const detail::Derived& derived) {
+  const UOps* open = derived.ranges.load(std::memory_order_acquire);
+  if (!open) return;
+  for (UOp& r : const_cast<UOps&>(*open))
+    if (r.node() == range) UOpAccess::forget(r);
+}
+}  // namespace
+
 // Frees the node and whatever is only held by it. Calls that arise from within (from the sources, or from facts
 // that hold nodes) are queued on the thread, not nested.
 void detail::destroy(Node* node) noexcept {
@@ -298,7 +310,9 @@ void detail::destroy(Node* node) noexcept {
   while (queue) {
     Node* n = queue;
     queue = reinterpret_cast<Node*>(queue_link(n).load(std::memory_order_relaxed));  // NOLINT
-    delete n->derived.load(std::memory_order_acquire);  // NOLINT(cppcoreguidelines-owning-memory)
+    Derived* derived = n->derived.load(std::memory_order_acquire);
+    if (derived && n->op == Op::RANGE) forget_itself(n, *derived);
+    delete derived;  // NOLINT(cppcoreguidelines-owning-memory)
     const size_t count = n->source_count;
     const uint32_t id = n->id;
     auto* first = const_cast<UOp*>(n->sources());
@@ -322,10 +336,18 @@ detail::Derived& detail::derived_of(const Node* node) {
 }
 
 const UOps& detail::publish(std::atomic<const UOps*>& slot, UOps value) {
-  auto made = std::make_unique<const UOps>(std::move(value));
+  auto made = std::make_unique<UOps>(std::move(value));
   const UOps* known = nullptr;
   if (slot.compare_exchange_strong(known, made.get(), std::memory_order_acq_rel)) return *made.release();
   return *known;
+}
+
+void detail::publish_ranges(const UOp& u, UOps open) {
+  auto made = std::make_unique<UOps>(std::move(open));
+  const UOps* known = nullptr;
+  if (!derived_of(u.node()).ranges.compare_exchange_strong(known, made.get(), std::memory_order_acq_rel)) return;
+  (void)made.release();
+  if (u.op() == Op::RANGE) UOpAccess::uncount(u);  // not the last: the caller's handle is counted
 }
 
 namespace detail {
