@@ -352,16 +352,25 @@ void detail::publish_ranges(const UOp& u, UOps open) {
 
 namespace detail {
 namespace {
-thread_local std::vector<std::unique_ptr<Slots>> spare_slots;
-}
+// Spare tables of a thread. What still walks when they are gone (what runs at the program's end) makes its own.
+thread_local bool spare_slots_gone = false;
+struct SpareSlots {
+  std::vector<std::unique_ptr<Slots>> tables;
+  SpareSlots() = default;
+  SpareSlots(const SpareSlots&) = delete;
+  SpareSlots& operator=(const SpareSlots&) = delete;
+  ~SpareSlots() { spare_slots_gone = true; }
+};
+thread_local SpareSlots spare_slots;
+}  // namespace
 
 std::unique_ptr<Slots> borrow_slots() {
   std::unique_ptr<Slots> table;
-  if (spare_slots.empty()) {
+  if (spare_slots_gone || spare_slots.tables.empty()) {
     table = std::make_unique<Slots>();
   } else {
-    table = std::move(spare_slots.back());
-    spare_slots.pop_back();
+    table = std::move(spare_slots.tables.back());
+    spare_slots.tables.pop_back();
   }
   if (++table->stamp == 0) {  // after 2^32 walks the stamps start over
     table->slots.assign(table->slots.size(), {});
@@ -370,7 +379,9 @@ std::unique_ptr<Slots> borrow_slots() {
   return table;
 }
 
-void give_back(std::unique_ptr<Slots> slots) { spare_slots.push_back(std::move(slots)); }
+void give_back(std::unique_ptr<Slots> slots) {
+  if (!spare_slots_gone) spare_slots.tables.push_back(std::move(slots));
+}
 
 }  // namespace detail
 }  // namespace quern
