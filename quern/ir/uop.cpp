@@ -12,7 +12,6 @@
 #include <thread>
 
 #include "quern/ir/derived.h"
-#include "quern/ir/node_map.h"
 #include "quern/ir/spec.h"
 
 namespace quern {
@@ -347,7 +346,7 @@ void detail::destroy(Node* node) noexcept {
 
 size_t live_nodes() { return live.load(std::memory_order_relaxed); }
 
-// ---- derived facts and tables -------------------------------------------------------------------------------------
+// ---- derived facts -------------------------------------------------------------------------------------
 
 detail::Derived& detail::derived_of(const Node* node) {
   Derived* known = node->derived.load(std::memory_order_acquire);
@@ -372,41 +371,4 @@ void detail::publish_ranges(const UOp& u, UOps open) {
   if (u.op() == Op::RANGE) UOpAccess::uncount(u);  // not the last: the caller's handle is counted
 }
 
-namespace detail {
-namespace {
-thread_local std::vector<std::unique_ptr<Slots>> spare_slots;
-thread_local std::vector<std::unique_ptr<Bits>> spare_bits;
-}
-
-std::unique_ptr<Slots> borrow_slots() {
-  std::unique_ptr<Slots> table;
-  if (spare_slots.empty()) {
-    table = std::make_unique<Slots>();
-  } else {
-    table = std::move(spare_slots.back());
-    spare_slots.pop_back();
-  }
-  if (++table->stamp == 0) {  // after 2^32 walks the stamps start over
-    table->slots.assign(table->slots.size(), {});
-    table->stamp = 1;
-  }
-  return table;
-}
-
-void give_back(std::unique_ptr<Slots> slots) { spare_slots.push_back(std::move(slots)); }
-
-std::unique_ptr<Bits> borrow_bits() {
-  if (spare_bits.empty()) return std::make_unique<Bits>();
-  auto bits = std::move(spare_bits.back());
-  spare_bits.pop_back();
-  return bits;
-}
-
-void give_back(std::unique_ptr<Bits> bits) {
-  for (uint32_t word : bits->touched) bits->words[word] = 0;
-  bits->touched.clear();
-  spare_bits.push_back(std::move(bits));
-}
-
-}  // namespace detail
 }  // namespace quern
