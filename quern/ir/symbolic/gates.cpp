@@ -2,6 +2,7 @@
 // the gate says.
 #include <algorithm>
 
+#include "quern/ir/node_map.h"
 #include "quern/ir/saturate.h"
 #include "quern/ir/symbolic.h"
 #include "quern/ir/symbolic/linear.h"
@@ -70,6 +71,13 @@ UOp stand_in(const Fact& f, size_t i, DType dtype) {
   return UOp::variable("\x01" + std::to_string(i), static_cast<int64_t>(f.min), static_cast<int64_t>(f.max), dtype);
 }
 
+// What is known of a value is used only where it makes the value cheaper: so it comes to rest.
+int cost(const UOp& u) {
+  int sum = 0;
+  walk(u, [&](const UOp& x) { sum += x.is_const() ? 0 : x.src().empty() ? 1 : x.op() == Op::ADD || x.op() == Op::MUL ? 2 : 3; });
+  return sum;
+}
+
 UOp simplify_behind_gate(const UOp& u, const UOp& gate, const UOp& value) {
   const UOp simpler = simplify_under(value, gate);
   return same(simpler, value) ? UOp() : u.with_src(UOps{gate, simpler, u.src(2)});
@@ -98,7 +106,7 @@ UOp simplify_under(const UOp& expression, const UOp& condition) {
     const UOp narrowed = result.substitute({{unit->value, to_uop(*replacement)}});
     if (same(narrowed, result)) continue;
     const UOp simpler = narrowed.simplify().substitute({{known, f.x}}).simplify();
-    if (simpler.toposort().size() <= result.toposort().size()) result = simpler;
+    if (cost(simpler) < cost(result)) result = simpler;
   }
   return result;
 }
