@@ -24,6 +24,10 @@ UOp gate_right(const UOp& u, const UOp& a, const UOp& gate, const UOp& b) {
   return gate_of(gate, UOp::make(u.op(), u.dtype(), {a, b}));
 }
 
+UOp compare_left(const UOp& u, const UOp&, const UOp& x, const UOp& y) { return u.with_src(UOps{x, y}); }
+UOp compare_right(const UOp& u, const UOp& y, const UOp&, const UOp& x) { return u.with_src(UOps{y, x}); }
+UOp cast_ungated(const UOp& u, const UOp&, const UOp& x) { return x.cast(u.dtype()); }
+
 // What the gate tells of an expression: min <= x <= max.
 struct Fact {
   UOp x;
@@ -111,6 +115,12 @@ const Rules gates = [] {
       {op(Op::CAST, {where(a, x, none)}).of(types::ints).as("u"),
        [](const UOp& u, const UOp& gate, const UOp& v) { return gate_of(gate, v.cast(u.dtype())); },
        "cast(where(a, x, invalid)) -> where(a, cast(x), invalid)"},
+      // Only integers are ever invalid: where a comparison would be, any answer will do.
+      {op(ops::comparison, {x, none}), false},
+      {op(ops::comparison, {none, x}), false},
+      {op(ops::comparison, {where(a, x, none), y}).as("u"), compare_left, "where(a, x, invalid) < y -> x < y"},
+      {op(ops::comparison, {y, where(a, x, none)}).as("u"), compare_right, "y < where(a, x, invalid) -> y < x"},
+      {op(Op::CAST, {where(a, x, none)}).as("u"), cast_ungated, "cast(where(a, x, invalid)) to a float or bool -> cast(x)"},
       {where(a, where(b, x, none), none).as("u"),
        [](const UOp&, const UOp& g, const UOp& h, const UOp& v) { return gate_of(g & h, v); },
        "where(a, where(b, x, invalid), invalid) -> where(a & b, x, invalid)"},
