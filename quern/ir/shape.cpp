@@ -148,11 +148,12 @@ UOps compute_shape(const UOp& u) {
     }
     case Op::REDUCE: return u.arg().reduce().states == 1 && u.arg().reduce().op != Op::NOOP ? reduced(u, needed()) : kNoShape;
     case Op::GETTUPLE: {
-      const UOp& tuple = u.src(0);
-      const auto i = static_cast<size_t>(u.arg().integer());
-      const UOp& body = tuple.op() == Op::FUNCTION ? tuple.src(0) : tuple;
-      if (i >= body.src().size()) fail(u, fmt::format("value {} of a tuple of {}", i, body.src().size()));
-      return body.op() == Op::REDUCE ? reduced(body, shape_of(body.src(i))) : shape_of(body.src(i));
+      const UOp& tuple = u.src(0).op() == Op::FUNCTION ? u.src(0).src(0) : u.src(0);
+      const bool reduce = tuple.op() == Op::REDUCE;
+      const int64_t i = u.arg().integer(), count = reduce ? tuple.arg().reduce().states : std::ssize(tuple.src());
+      if (i < 0 || i >= std::min(count, std::ssize(tuple.src()))) fail(u, fmt::format("value {} of {}", i, count));
+      const UOps shape = shape_of(tuple.src(static_cast<size_t>(i)));
+      return reduce ? reduced(tuple, shape) : shape;
     }
     case Op::STAGE: {
       UOps shape;
@@ -196,7 +197,8 @@ size_t ended(const UOp& u) {
     case Op::END: case Op::STAGE: return u.src().size() - 1;
     case Op::REDUCE: {
       const ReduceArg& r = u.arg().reduce();
-      return u.src().size() - (r.op == Op::NOOP ? 2 * static_cast<size_t>(r.states) + 1 : 1);
+      const size_t values = r.op == Op::NOOP ? 2 * static_cast<size_t>(r.states) + 1 : 1;
+      return u.src().size() - std::min(values, u.src().size());
     }
     default: return 0;
   }
@@ -215,8 +217,12 @@ UOps compute_ranges(const UOp& u) {
     if (s.ops_below().contains(Op::RANGE))
       for (const UOp& r : of(s)) add_sorted(open, r);
   for (const UOp& closed : u.src().subspan(kept)) {
-    if (closed.op() == Op::RANGE) std::erase_if(open, [&](const UOp& r) { return same(r, closed); });
-    if (closed.op() == Op::RANGE)  // what its end depends on stays open
+    if (!closed.ops_below().contains(Op::RANGE)) continue;
+    const bool single = closed.op() == Op::RANGE;  // else an expression of ranges, as after one was split: all end
+    std::erase_if(open, [&](const UOp& r) {
+      return single ? same(r, closed) : std::ranges::binary_search(of(closed), r, before);
+    });
+    if (single)  // what its end depends on stays open
       for (const UOp& r : of(closed))
         if (!same(r, closed)) add_sorted(open, r);
   }
@@ -251,9 +257,7 @@ const UOps& UOp::ranges() const {
     return !u.ops_below().contains(Op::RANGE) ||
            detail::derived_of(u.node()).ranges.load(std::memory_order_acquire) != nullptr;
   };
-  detail::compute_upwards(*this, known, [](const UOp& u) {
-    detail::publish(detail::derived_of(u.node()).ranges, compute_ranges(u));
-  });
+  detail::compute_upwards(*this, known, [](const UOp& u) { detail::publish_ranges(u, compute_ranges(u)); });
   return *detail::derived_of(node_).ranges.load(std::memory_order_acquire);
 }
 

@@ -134,7 +134,7 @@ class UOp {
     return alu(op, Sources(operands.begin(), operands.size()));
   }
 
-  UOp cast(DType dtype) const;     // itself when it has that dtype already
+  UOp cast(DType dtype) const;     // itself when it has that dtype; a pointer may become one to other elements
   UOp bitcast(DType dtype) const;  // DTypeError unless the bits are as many
   UOp const_like(wide value) const { return constant(node_->dtype, value); }
 
