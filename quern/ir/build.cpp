@@ -170,6 +170,7 @@ UOp where(const UOp& condition, const UOp& yes, const UOp& no) { return UOp::alu
 // Unsigned numbers have no -1, but multiplying by all ones is the same.
 UOp operator-(const UOp& a) {
   if (a.dtype().is_bool()) throw DTypeError("negation of a bool; use ~ or cast it");
+  if (a.is_int_const() && fits(a.dtype(), -a.int_value())) return a.const_like(-a.int_value());
   if (!a.dtype().is_int() && !a.dtype().is_float())
     throw DTypeError(fmt::format("- of {}: needs a number", a.dtype().name()));
   return a * (a.dtype().is_float() ? a.const_like(-1) : UOp::constant(a.dtype(), wrap(a.dtype(), -1)));

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "quern/ir/node_memory.h"
 #include "quern/ir/uop.h"
 
 namespace quern {
@@ -45,7 +46,7 @@ class NodeMap {
   ~NodeMap() { detail::give_back(std::move(table_)); }
 
   T* find(const UOp& key) {
-    const uint32_t id = key.node()->id;
+    const uint32_t id = detail::id_of(key.node());
     if (id >= table_->slots.size() || table_->slots[id].stamp != stamp_) return nullptr;
     return &values_[table_->slots[id].position];
   }
@@ -55,7 +56,7 @@ class NodeMap {
   // Adds the value unless the key is there; says whether it was added. References stay valid until the next emplace.
   template <class... Args>
   std::pair<T*, bool> emplace(const UOp& key, Args&&... args) {
-    const uint32_t id = key.node()->id;
+    const uint32_t id = detail::id_of(key.node());
     if (id >= table_->slots.size()) table_->slots.resize(id + id / 2 + 64);
     auto& slot = table_->slots[id];
     if (slot.stamp == stamp_) return {&values_[slot.position], false};
@@ -82,11 +83,11 @@ class NodeSet {
   ~NodeSet() { detail::give_back(std::move(bits_)); }
 
   bool contains(const UOp& key) const {
-    const uint32_t id = key.node()->id;
+    const uint32_t id = detail::id_of(key.node());
     return id / 64 < bits_->words.size() && (bits_->words[id / 64] >> id % 64 & 1) != 0;
   }
   bool insert(const UOp& key) {
-    const uint32_t id = key.node()->id;
+    const uint32_t id = detail::id_of(key.node());
     if (id / 64 >= bits_->words.size()) bits_->words.resize(id / 32 + 16);
     uint64_t& word = bits_->words[id / 64];
     if ((word >> id % 64 & 1) != 0) return false;
@@ -104,21 +105,22 @@ class NodeSet {
 template <class Enter, class Visit>
 void walk(const UOp& root, Enter enter, Visit visit) {
   struct Frame {
-    const UOp* node;
+    const UOp* handle;
+    const UOp* sources;
     uint32_t next, end;
   };
   NodeSet seen;
   std::vector<Frame> stack;
   auto push = [&](const UOp& u) {
-    if (seen.insert(u)) stack.push_back({&u, 0, enter(u) ? static_cast<uint32_t>(u.src().size()) : 0});
+    if (seen.insert(u)) stack.push_back({&u, u.src().data(), 0, enter(u) ? static_cast<uint32_t>(u.src().size()) : 0});
   };
   push(root);
   while (!stack.empty()) {
     Frame& top = stack.back();
     if (top.next < top.end) {
-      push(top.node->src(top.next++));
+      push(top.sources[top.next++]);
     } else {
-      const UOp* done = top.node;
+      const UOp* done = top.handle;
       stack.pop_back();
       visit(*done);
     }

@@ -1,17 +1,17 @@
 // Interning: how nodes are made, found again, and freed.
 #include "quern/ir/uop.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <memory>
 #include <mutex>
 #include <new>
+#include <optional>
 #include <thread>
 
 #include "quern/ir/derived.h"
+#include "quern/ir/node_memory.h"
 #include "quern/ir/spec.h"
 
 namespace quern {
@@ -40,132 +40,7 @@ class SpinLock {
   std::atomic_flag flag_;
 };
 
-// ---- memory: slots by number of sources, and dense ids ----------------------------------------------------------
-
-constexpr size_t kSmallSources = 8;  // nodes with more sources come straight from operator new
-
-// Sources, then the node; whole cache lines.
-constexpr size_t kLine = 64;
-size_t node_bytes(size_t sources) { return (sizeof(Node) + sources * sizeof(UOp) + kLine - 1) / kLine * kLine; }
-
-struct FreeList {
-  std::array<std::vector<void*>, kSmallSources + 1> slots;
-  std::vector<uint32_t> ids;
-};
-
-// What no thread holds at the moment. Never destroyed, because static UOps may outlive everything else.
-struct Reserve {
-  std::mutex mutex;
-  FreeList free;
-  uint32_t next_id = 0;
-  std::array<size_t, kSmallSources + 1> made{};  // how many slots there are
-};
-Reserve& reserve() {
-  static auto* const instance = new Reserve;  // NOLINT(cppcoreguidelines-owning-memory): see above
-  return *instance;
-}
-
-constexpr size_t kBatch = 256;
-constexpr size_t kHugePage = size_t{1} << 21;
-
-void take_ids(std::vector<uint32_t>& ids) {
-  Reserve& r = reserve();
-  const std::lock_guard lock(r.mutex);
-  while (ids.size() < kBatch && !r.free.ids.empty()) ids.push_back(r.free.ids.back()), r.free.ids.pop_back();
-  if (ids.empty()) {
-    for (size_t i = kBatch; i-- > 0;) ids.push_back(r.next_id + static_cast<uint32_t>(i));
-    r.next_id += kBatch;
-  }
-}
-
-void take_slots(std::vector<void*>& slots, size_t sources) {
-  Reserve& r = reserve();
-  const std::lock_guard lock(r.mutex);
-  auto& spare = r.free.slots[sources];
-  if (spare.empty()) {  // as many again as there are, up to a huge page at a time
-    const size_t size = node_bytes(sources), count = std::clamp(r.made[sources], kBatch, kHugePage / size);
-    const bool huge = count == kHugePage / size;
-    void* block = ::operator new(huge ? kHugePage : count * size, std::align_val_t(huge ? kHugePage : kLine));
-    if (huge) madvise(block, kHugePage, MADV_HUGEPAGE);  // fewer misses in large graphs; no matter if refused
-    for (size_t i = count; i-- > 0;) spare.push_back(static_cast<std::byte*>(block) + i * size);
-    r.made[sources] += count;
-  }
-  while (slots.size() < kBatch && !spare.empty()) slots.push_back(spare.back()), spare.pop_back();
-}
-
-// Gives the second half of a list back, so that a thread that only frees does not hoard.
-template <class T>
-void spill(std::vector<T>& from, std::vector<T>& to, size_t keep) {
-  const std::lock_guard lock(reserve().mutex);
-  to.insert(to.end(), from.begin() + static_cast<std::ptrdiff_t>(keep), from.end());
-  from.resize(keep);
-}
-
-// Lists that go back to the reserve at the end of their life.
-struct LocalFree {
-  FreeList lists;
-  LocalFree() = default;
-  LocalFree(const LocalFree&) = delete;
-  LocalFree& operator=(const LocalFree&) = delete;
-  ~LocalFree() {
-    for (size_t i = 0; i <= kSmallSources; i++) spill(lists.slots[i], reserve().free.slots[i], 0);
-    spill(lists.ids, reserve().free.ids, 0);
-  }
-};
-
-// A thread's own lists; none after the thread's end (static destructors run then).
-thread_local FreeList* local_free = nullptr;
-thread_local bool local_free_gone = false;
-struct ThreadFree : LocalFree {
-  ThreadFree() { local_free = &lists; }
-  ~ThreadFree() {
-    local_free = nullptr;
-    local_free_gone = true;
-  }
-};
-FreeList* free_lists() {
-  if (local_free == nullptr && !local_free_gone) static thread_local ThreadFree made;
-  return local_free;
-}
-
 std::atomic<size_t> live{0};
-
-// Takes from the lists given; whatever they lack comes from the reserve in batches.
-std::pair<void*, uint32_t> allocate_from(FreeList& free, size_t sources) {
-  if (free.ids.empty()) take_ids(free.ids);
-  const uint32_t id = free.ids.back();
-  free.ids.pop_back();
-  if (sources > kSmallSources) return {::operator new(node_bytes(sources), std::align_val_t(kLine)), id};
-  auto& slots = free.slots[sources];
-  if (slots.empty()) take_slots(slots, sources);
-  void* memory = slots.back();
-  slots.pop_back();
-  return {memory, id};
-}
-
-void deallocate_to(FreeList& free, void* memory, size_t sources, uint32_t id, size_t keep) {
-  free.ids.push_back(id);
-  if (free.ids.size() > 2 * keep) spill(free.ids, reserve().free.ids, keep);
-  if (sources > kSmallSources) return ::operator delete(memory, std::align_val_t(kLine));
-  auto& slots = free.slots[sources];
-  slots.push_back(memory);
-  if (slots.size() > 2 * keep) spill(slots, reserve().free.slots[sources], keep);
-}
-
-// Uninitialised memory for a node, and an id for it.
-std::pair<void*, uint32_t> allocate(size_t sources) {
-  live.fetch_add(1, std::memory_order_relaxed);
-  if (FreeList* lists = free_lists()) return allocate_from(*lists, sources);
-  LocalFree for_once;
-  return allocate_from(for_once.lists, sources);
-}
-
-void deallocate(void* memory, size_t sources, uint32_t id) {
-  live.fetch_sub(1, std::memory_order_relaxed);
-  if (FreeList* lists = free_lists()) return deallocate_to(*lists, memory, sources, id, 16 * kBatch);
-  FreeList for_once;
-  deallocate_to(for_once, memory, sources, id, 0);
-}
 
 // ---- the intern table -------------------------------------------------------------------------------------------
 
@@ -237,7 +112,7 @@ uint64_t hash_node(Op op, DType dtype, Sources sources, const Arg& arg, const Ar
 bool is_node(const Node* n, Op op, DType dtype, Sources sources, const Arg& arg, const Arg& tag) {
   return n->op == op && n->source_count == sources.size() && n->dtype == dtype &&
          std::equal(sources.begin(), sources.end(), n->sources(), [](const UOp& a, const UOp& b) { return same(a, b); }) &&
-         n->arg == arg && n->tag == tag;
+         n->arg == arg && (n->tag ? *n->tag == tag : tag.none());
 }
 
 // A reference, unless the count is zero already: then the node is being freed by another thread.
@@ -249,27 +124,26 @@ bool try_retain(Node* n) {
 }
 
 Node* new_node(uint64_t hash, Op op, DType dtype, Sources sources, Arg arg, Arg tag) {
-  auto [memory, id] = allocate(sources.size());
+  void* memory = detail::allocate_node(sources.size());
+  live.fetch_add(1, std::memory_order_relaxed);
   OpSet below = op;
-  auto* first = static_cast<UOp*>(memory);
-  for (size_t i = 0; i < sources.size(); i++) {
-    new (first + i) UOp(sources[i]);
-    below |= sources[i].ops_below();
+  auto* source = static_cast<UOp*>(memory) - sources.size();
+  for (const UOp& s : sources) {
+    new (source++) UOp(s);
+    below |= s.ops_below();
   }
-  auto* n = new (first + sources.size()) Node{.refs{1},
-                              .id = id,
-                              .source_count = static_cast<uint32_t>(sources.size()),
-                              .op = op,
-                              .bounds_known{0},
-                              .dtype = dtype,
-                              .hash = hash,
-                              .arg = std::move(arg),
-                              .tag = std::move(tag),
-                              .below = below,
-                              .bounds_min{0},
-                              .bounds_max{0},
-                              .derived{nullptr}};
-  return n;
+  return new (memory) Node{.refs{1},
+                           .source_count = static_cast<uint32_t>(sources.size()),
+                           .op = op,
+                           .bounds_known{0},
+                           .dtype = dtype,
+                           .hash = hash,
+                           .arg = std::move(arg),
+                           .tag = tag.none() ? nullptr : std::make_unique<const Arg>(std::move(tag)),
+                           .below = below,
+                           .bounds_min{0},
+                           .bounds_max{0},
+                           .derived{nullptr}};
 }
 
 }  // namespace
@@ -335,11 +209,11 @@ void detail::destroy(Node* node) noexcept {
     if (derived && n->op == Op::RANGE) forget_itself(n, *derived);
     delete derived;  // NOLINT(cppcoreguidelines-owning-memory)
     const size_t count = n->source_count;
-    const uint32_t id = n->id;
-    auto* first = const_cast<UOp*>(n->sources());
-    for (size_t i = 0; i < count; i++) first[i].~UOp();
+    auto* sources = const_cast<UOp*>(n->sources());
+    for (size_t i = 0; i < count; i++) sources[i].~UOp();
     n->~Node();
-    deallocate(first, count, id);
+    free_node(n, count);
+    live.fetch_sub(1, std::memory_order_relaxed);
   }
   busy = false;
 }

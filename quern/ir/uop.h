@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -44,13 +45,13 @@ struct Derived;  // shape, ranges and device, computed on demand (derived.h)
 // before it, next to what walks and rules look at first, so that these share a cache line.
 struct Node {
   std::atomic<uint32_t> refs;
-  uint32_t id;  // dense, reused: an index for per-walk tables (node_map.h), not an identity over time
   uint32_t source_count;
   Op op;
   mutable std::atomic<uint8_t> bounds_known;
   DType dtype;
   uint64_t hash;
-  Arg arg, tag;
+  Arg arg;
+  std::unique_ptr<const Arg> tag;  // null: none
   OpSet below;  // the ops of this node and of everything it is made from
   mutable std::atomic<int64_t> bounds_min, bounds_max;
   mutable std::atomic<Derived*> derived;
@@ -96,7 +97,7 @@ class UOp {
   Sources src() const;
   const UOp& src(size_t i) const;
   const Arg& arg() const { return node_->arg; }
-  const Arg& tag() const { return node_->tag; }
+  const Arg& tag() const { return node_->tag ? *node_->tag : kNoTag; }
 
   uint64_t hash() const { return node_->hash; }  // of the structure; the same in every process
   OpSet ops_below() const { return node_->below; }  // its own op included
@@ -168,11 +169,13 @@ class UOp {
   std::string key() const;   // 128 bits of the structure as 32 hex digits; the same in every process
 
  private:
+  static const Arg kNoTag;
   explicit UOp(detail::Node* node) : node_(node) {}
   detail::Node* node_ = nullptr;
   friend struct UOpAccess;
 };
 static_assert(sizeof(UOp) == 8);
+inline const Arg UOp::kNoTag;
 
 inline const UOp* detail::Node::sources() const {
   return reinterpret_cast<const UOp*>(this) - source_count;  // NOLINT(*-reinterpret-cast)
