@@ -91,9 +91,13 @@ size_t count_nodes(const UOp& root) {
 
 double milliseconds(int64_t nanoseconds) { return static_cast<double>(nanoseconds) * 1e-6; }
 
+constexpr auto slowest_first = [](const auto& a, const auto& b) {
+  return a.second.time != b.second.time ? a.second.time > b.second.time : a.first < b.first;
+};
+
 std::string pass_table(const Statistics& s) {
   std::vector<std::pair<std::string_view, PassCount>> rows(s.passes.begin(), s.passes.end());
-  std::stable_sort(rows.begin(), rows.end(), [](auto& a, auto& b) { return a.second.time > b.second.time; });
+  std::sort(rows.begin(), rows.end(), slowest_first);
   PassCount total;
   size_t width = std::string_view("total").size();
   for (const auto& [name, row] : rows) {
@@ -116,7 +120,7 @@ std::string rule_table(const Statistics& s) {
   for (const auto& [id, rule] : s.rules) by_name[{rule.location, rule.text}].add(rule.count);
   std::vector<std::pair<std::pair<std::string_view, std::string_view>, RuleCount>> rows(by_name.begin(),
                                                                                         by_name.end());
-  std::stable_sort(rows.begin(), rows.end(), [](auto& a, auto& b) { return a.second.time > b.second.time; });
+  std::sort(rows.begin(), rows.end(), slowest_first);
   RuleCount total;
   size_t width = std::string_view("total").size();
   for (const auto& [name, row] : rows) {

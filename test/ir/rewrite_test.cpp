@@ -8,6 +8,8 @@
 #include <map>
 #include <thread>
 
+#include "test/ir/long_chain.h"
+
 namespace quern {
 namespace {
 
@@ -108,9 +110,8 @@ TEST_P(BothOrders, WhereNoRuleCanStartNothingIsVisited) {
 }
 
 TEST_P(BothOrders, LongChains) {
-  constexpr int kLength = 1'000'000;
   UOp chain = n;
-  for (int i = 0; i < kLength; i++)
+  for (int i = 0; i < kLongChain; i++)
     chain = UOp::make(i % 2 == 0 ? Op::MAX : Op::MIN, dtypes::index, {chain, m});
   const Pat x = var("x"), y = var("y");
   // The tag says which were done: MAX and MIN change places once.
@@ -125,7 +126,7 @@ TEST_P(BothOrders, LongChains) {
     ASSERT_EQ(u->op(), length % 2 == 0 ? Op::MAX : Op::MIN);
     ASSERT_EQ(u->tag(), Arg("done"));
   }
-  EXPECT_EQ(length, kLength);
+  EXPECT_EQ(length, kLongChain);
 }
 
 TEST_P(BothOrders, ManyRewritesThatEndAreFine) {
