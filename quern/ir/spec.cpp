@@ -14,7 +14,6 @@ namespace quern {
 namespace {
 
 // ---- the words that requirements are written in
-// -----------------------------------------------------------------
 
 bool is_value(DType d) { return !d.is_ptr() && !d.is_void(); }
 bool is_scalar_int(DType d) { return d.is_int() && d.lanes() == 1; }
@@ -71,7 +70,6 @@ constexpr OpSet kLikeFirst = OpSet{Op::CONTIGUOUS, Op::CONTIGUOUS_BACKWARD,
 constexpr OpSet kSized = {Op::RESHAPE, Op::EXPAND, Op::PAD, Op::SHRINK};
 
 // ---- longer requirements
-// -------------------------------------------------------------------------------------------
 
 bool constant_fits(const UOp& u) {
   const Const c = u.value();
@@ -258,7 +256,6 @@ bool ranges_or_constants(const UOp& u) {
 }
 
 // ---- what an error says that was found
-// --------------------------------------------------------------------------
 
 // "STORE(int32*, float32) of void"
 std::string signature(const UOp& u) {
@@ -286,7 +283,6 @@ std::string open_ranges(const UOp& u) {
 }
 
 // ---- the table
-// -----------------------------------------------------------------------------------------------------
 
 // clang-format off
 constexpr Requirement kRequirements[] = {
@@ -552,7 +548,6 @@ constexpr OpSet kLegal[] = {
 // clang-format on
 
 // ---- checking
-// ------------------------------------------------------------------------------------------------------
 
 // For each op its requirements, in the order of the table.
 const std::vector<const Requirement*>& requirements_of(Op op) {
