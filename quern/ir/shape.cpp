@@ -11,8 +11,7 @@
 namespace quern {
 namespace {
 
-// ---- shapes
-// -------------------------------------------------------------------------------------------------------
+// ---- shapes -----------------------------------------------------------------------------------------------
 
 // Inside this file a node without a shape has the shape {none}.
 const UOps kNoShape = {UOp()};
@@ -224,8 +223,7 @@ const UOps& computed_shape(const UOp& root) {
   return *detail::derived_of(root.node()).shape.load(std::memory_order_acquire);
 }
 
-// ---- ranges
-// -------------------------------------------------------------------------------------------------------
+// ---- ranges -----------------------------------------------------------------------------------------------
 
 // How many of the last sources are ranges that end at this node.
 size_t ended(const UOp& u) {

@@ -8,12 +8,12 @@
 #include <fmt/format.h>
 
 #include "quern/ir/node_map.h"
+#include "quern/ir/parse.h"
 
 namespace quern {
 namespace {
 
 // ---- the words that requirements are written in
-// -----------------------------------------------------------------
 
 bool is_value(DType d) { return !d.is_ptr() && !d.is_void(); }
 bool is_scalar_int(DType d) { return d.is_int() && d.lanes() == 1; }
@@ -70,7 +70,6 @@ constexpr OpSet kLikeFirst = OpSet{Op::CONTIGUOUS, Op::CONTIGUOUS_BACKWARD,
 constexpr OpSet kSized = {Op::RESHAPE, Op::EXPAND, Op::PAD, Op::SHRINK};
 
 // ---- longer requirements
-// -------------------------------------------------------------------------------------------
 
 bool constant_fits(const UOp& u) {
   const Const c = u.value();
@@ -257,7 +256,6 @@ bool ranges_or_constants(const UOp& u) {
 }
 
 // ---- what an error says that was found
-// --------------------------------------------------------------------------
 
 // "STORE(int32*, float32) of void"
 std::string signature(const UOp& u) {
@@ -285,7 +283,6 @@ std::string open_ranges(const UOp& u) {
 }
 
 // ---- the table
-// -----------------------------------------------------------------------------------------------------
 
 // clang-format off
 constexpr Requirement kRequirements[] = {
@@ -551,7 +548,6 @@ constexpr OpSet kLegal[] = {
 // clang-format on
 
 // ---- checking
-// ------------------------------------------------------------------------------------------------------
 
 // For each op its requirements, in the order of the table.
 const std::vector<const Requirement*>& requirements_of(Op op) {
@@ -617,14 +613,8 @@ void check(const UOp& root, Level level, std::string_view after_pass) {
   std::string context = after_pass.empty() ? "" : fmt::format("after pass \"{}\": ", after_pass);
   context += fmt::format("{} level: ", name(level));
   const unsigned where = everywhere | (1u << static_cast<int>(level));
-  UOps kernels;
-  auto visit = [&](const UOp& u) {
-    if (!legal_ops(level).contains(u.op()))
-      refuse(u, context, fmt::format("{} is not legal at {} level", name(u.op()), name(level)));
-    check_requirements(u, where, context);
-    if (u.op() == Op::CALL && u.src(0).op() == Op::SINK) kernels.push_back(u.src(0));
-  };
   NodeSet seen;
+  std::vector<const UOp*> order;
   std::vector<std::pair<const UOp*, size_t>> stack;
   auto push = [&](const UOp& u) {
     if (seen.insert(u)) stack.emplace_back(&u, 0);
@@ -636,17 +626,30 @@ void check(const UOp& root, Level level, std::string_view after_pass) {
     if (next < u->src().size()) {
       push(u->src(next++));
     } else {
-      const UOp* done = u;
+      if (!legal_ops(level).contains(u->op()))
+        refuse(*u, context, fmt::format("{} is not legal at {} level", name(u->op()), name(level)));
+      order.push_back(u);
       stack.pop_back();
-      visit(*done);
     }
   }
-  for (const UOp& kernel : kernels) check(kernel, Level::kernel, after_pass);
+  for (const UOp* u : order) check_requirements(*u, where, context);  // once it is known that all belong here
+  for (const UOp* u : order)
+    if (u->op() == Op::CALL && u->src(0).op() == Op::SINK) check(u->src(0), Level::kernel, after_pass);
 }
 
 void check_boundary(const UOp& root, Level level, std::string_view after_pass) {
   if (env::SPEC() == 0) return;
   check(root, level, after_pass);
+  if (env::SPEC() < 2) return;
+  const std::string text = root.text();
+  std::string reason = "it parses back to another node";
+  try {
+    if (same(parse(text), root)) return;
+  } catch (const ParseError& e) {
+    reason = fmt::format("it does not parse back: {}", e.what());
+  }
+  throw SpecError(fmt::format("after pass \"{}\": what is printed is not what is there: {}\n{}", after_pass,
+                              reason, printed(root)));
 }
 
 }  // namespace quern
