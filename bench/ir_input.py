@@ -15,12 +15,14 @@ EXPRESSIONS = 2_000
 
 
 def graph(rng):
-    nodes = [f"v 0 {10 + i}" for i in range(16)] + [f"c {i}" for i in range(1, 17)]
+    """Like a network unrolled in time: a node uses what was made shortly before it, and now and then something older."""
+    nodes = [f"v 0 {10 + i}" for i in range(8)] + [f"c {i}" for i in range(1, 9)]
     unused = list(range(len(nodes)))  # each node is used at least once, so that the last one reaches them all
     while len(nodes) < GRAPH_NODES:
         finishing = GRAPH_NODES - len(nodes) < len(unused)
         a = unused.pop(rng.randrange(len(unused)))
-        b = unused.pop() if finishing else rng.randrange(max(0, len(nodes) - 1000), len(nodes))
+        reach = 1000 if rng.random() < 0.1 else 50
+        b = unused.pop() if finishing else rng.randrange(max(0, len(nodes) - reach), len(nodes))
         nodes.append(f"{rng.choice('+*')} {a} {b}")
         unused.append(len(nodes) - 1)
     return nodes

@@ -51,4 +51,10 @@ void give_back(std::unique_ptr<Bits> bits) {
   Spare<Bits>::put(std::move(bits));
 }
 
+std::unique_ptr<WalkStack> borrow_stack() { return Spare<WalkStack>::take(); }
+void give_back(std::unique_ptr<WalkStack> stack) {
+  stack->frames.clear();
+  Spare<WalkStack>::put(std::move(stack));
+}
+
 }  // namespace quern::detail

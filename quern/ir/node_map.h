@@ -29,10 +29,35 @@ struct Bits {
   std::vector<uint32_t> touched;
 };
 
+// Where a walk stands: at each node between the root and here, the next source to go to.
+struct WalkStack {
+  struct Frame {
+    const UOp* handle;
+    const UOp* sources;
+    uint32_t next, end;
+  };
+  std::vector<Frame> frames;
+};
+
 std::unique_ptr<Slots> borrow_slots();
 std::unique_ptr<Bits> borrow_bits();
+std::unique_ptr<WalkStack> borrow_stack();
 void give_back(std::unique_ptr<Slots> slots);
 void give_back(std::unique_ptr<Bits> bits);
+void give_back(std::unique_ptr<WalkStack> stack);
+
+// A borrowed stack that goes back by itself. Fresh memory is dear: a page fault takes as long as many steps.
+class BorrowedStack {
+ public:
+  BorrowedStack() : stack_(borrow_stack()) {}
+  BorrowedStack(const BorrowedStack&) = delete;
+  BorrowedStack& operator=(const BorrowedStack&) = delete;
+  ~BorrowedStack() { give_back(std::move(stack_)); }
+  std::vector<WalkStack::Frame>& frames() { return stack_->frames; }
+
+ private:
+  std::unique_ptr<WalkStack> stack_;
+};
 
 }  // namespace detail
 
@@ -104,19 +129,17 @@ class NodeSet {
 // whether to walk into the node's sources.
 template <class Enter, class Visit>
 void walk(const UOp& root, Enter enter, Visit visit) {
-  struct Frame {
-    const UOp* handle;
-    const UOp* sources;
-    uint32_t next, end;
-  };
   NodeSet seen;
-  std::vector<Frame> stack;
+  detail::BorrowedStack borrowed;
+  auto& stack = borrowed.frames();
   auto push = [&](const UOp& u) {
-    if (seen.insert(u)) stack.push_back({&u, u.src().data(), 0, enter(u) ? static_cast<uint32_t>(u.src().size()) : 0});
+    if (!seen.insert(u)) return;
+    detail::prefetch_neighbours(u.node());
+    stack.push_back({&u, u.src().data(), 0, enter(u) ? static_cast<uint32_t>(u.src().size()) : 0});
   };
   push(root);
   while (!stack.empty()) {
-    Frame& top = stack.back();
+    detail::WalkStack::Frame& top = stack.back();
     if (top.next < top.end) {
       push(top.sources[top.next++]);
     } else {

@@ -56,6 +56,7 @@ Reserve& reserve() {
 // Memory of whole chunks; the one that begins at `before` gets a number.
 std::byte* new_chunk(Reserve& r, size_t before) {
   auto* memory = static_cast<std::byte*>(::operator new(before + kChunk, std::align_val_t(kChunk)));
+  madvise(memory, before + kChunk, MADV_HUGEPAGE);  // walks over large graphs miss less; no matter if refused
   uint32_t number = r.chunks;
   if (r.free_numbers.empty()) {
     r.chunks++;
@@ -71,10 +72,8 @@ std::byte* new_chunk(Reserve& r, size_t before) {
 void* new_slot(Reserve& r, size_t size) {
   if (r.left < size) {
     for (; r.left >= kUnit; r.left -= kUnit, r.next += kUnit) r.free[0].push_back(r.next);
-    const bool first = r.chunks == 0;
     r.next = new_chunk(r, 0);
     r.left = kUnitsInChunk * kUnit;
-    if (!first) madvise(r.next, kChunk, MADV_HUGEPAGE);  // large graphs: fewer misses; no matter if refused
     ASAN_POISON_MEMORY_REGION(r.next, r.left);
   }
   void* slot = r.next;
