@@ -161,6 +161,10 @@ Const eval(Op op, DType out, DType in, std::span<const Const> args) {
   QUERN_CHECK(is_elementwise(op) && static_cast<int>(args.size()) == info(op).least_sources,
               fmt::format("{} on {} constants", name(op), args.size()));
   if (op == Op::WHERE) return args[0].is_invalid() ? args[0] : args[args[0].as_bool() ? 1 : 2];
+  if (out.is_bool() && (op == Op::AND || op == Op::OR)) {
+    const Const deciding = Const::of_bool(op == Op::OR);
+    if (args[0] == deciding || args[1] == deciding) return deciding;
+  }
   for (const Const& arg : args)
     if (arg.is_invalid()) return arg;
   if (op == Op::CAST) return convert(args[0], in, out);

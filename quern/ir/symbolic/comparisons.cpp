@@ -97,7 +97,7 @@ UOp simplify_less(const UOp& u, const UOp& a, const UOp& b) {
 
 UOp simplify_equal(const UOp& u, const UOp& a, const UOp& b) {
   auto sum = difference(a, b);
-  if (!sum) return {};
+  if (!sum) return before(b, a) ? u.with_src(UOps{b, a}) : UOp();
   const bool equal = u.op() == Op::CMPEQ;
   wide m = -sum->constant;
   sum->constant = 0;

@@ -2,6 +2,7 @@
 // the gate says.
 #include <algorithm>
 
+#include "quern/ir/node_map.h"
 #include "quern/ir/saturate.h"
 #include "quern/ir/symbolic.h"
 #include "quern/ir/symbolic/linear.h"
@@ -23,6 +24,10 @@ UOp gate_left(const UOp& u, const UOp& gate, const UOp& a, const UOp& b) {
 UOp gate_right(const UOp& u, const UOp& a, const UOp& gate, const UOp& b) {
   return gate_of(gate, UOp::make(u.op(), u.dtype(), {a, b}));
 }
+
+UOp compare_left(const UOp& u, const UOp&, const UOp& x, const UOp& y) { return u.with_src(UOps{x, y}); }
+UOp compare_right(const UOp& u, const UOp& y, const UOp&, const UOp& x) { return u.with_src(UOps{y, x}); }
+UOp cast_ungated(const UOp& u, const UOp&, const UOp& x) { return x.cast(u.dtype()); }
 
 // What the gate tells of an expression: min <= x <= max.
 struct Fact {
@@ -66,6 +71,13 @@ UOp stand_in(const Fact& f, size_t i, DType dtype) {
   return UOp::variable("\x01" + std::to_string(i), static_cast<int64_t>(f.min), static_cast<int64_t>(f.max), dtype);
 }
 
+// What is known of a value is used only where it makes the value cheaper: so it comes to rest.
+int cost(const UOp& u) {
+  int sum = 0;
+  walk(u, [&](const UOp& x) { sum += x.is_const() ? 0 : x.src().empty() ? 1 : x.op() == Op::ADD || x.op() == Op::MUL ? 2 : 3; });
+  return sum;
+}
+
 UOp simplify_behind_gate(const UOp& u, const UOp& gate, const UOp& value) {
   const UOp simpler = simplify_under(value, gate);
   return same(simpler, value) ? UOp() : u.with_src(UOps{gate, simpler, u.src(2)});
@@ -94,7 +106,7 @@ UOp simplify_under(const UOp& expression, const UOp& condition) {
     const UOp narrowed = result.substitute({{unit->value, to_uop(*replacement)}});
     if (same(narrowed, result)) continue;
     const UOp simpler = narrowed.simplify().substitute({{known, f.x}}).simplify();
-    if (simpler.toposort().size() <= result.toposort().size()) result = simpler;
+    if (cost(simpler) < cost(result)) result = simpler;
   }
   return result;
 }
@@ -111,6 +123,12 @@ const Rules gates = [] {
       {op(Op::CAST, {where(a, x, none)}).of(types::ints).as("u"),
        [](const UOp& u, const UOp& gate, const UOp& v) { return gate_of(gate, v.cast(u.dtype())); },
        "cast(where(a, x, invalid)) -> where(a, cast(x), invalid)"},
+      // Only integers are ever invalid: where a comparison would be, any answer will do.
+      {op(ops::comparison, {x, none}), false},
+      {op(ops::comparison, {none, x}), false},
+      {op(ops::comparison, {where(a, x, none), y}).as("u"), compare_left, "where(a, x, invalid) < y -> x < y"},
+      {op(ops::comparison, {y, where(a, x, none)}).as("u"), compare_right, "y < where(a, x, invalid) -> y < x"},
+      {op(Op::CAST, {where(a, x, none)}).as("u"), cast_ungated, "cast(where(a, x, invalid)) to a float or bool -> cast(x)"},
       {where(a, where(b, x, none), none).as("u"),
        [](const UOp&, const UOp& g, const UOp& h, const UOp& v) { return gate_of(g & h, v); },
        "where(a, where(b, x, invalid), invalid) -> where(a & b, x, invalid)"},

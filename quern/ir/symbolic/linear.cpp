@@ -16,6 +16,13 @@ bool settle(DType dtype, wide& v) {
   return true;
 }
 
+// Of a factor and a value of the dtype. Index numbers stop at the limits, and are refused when they settle; the others
+// may lose what is beyond 64 bits, as two factors of uint64 do.
+wide times(DType dtype, wide a, wide b) {
+  if (dtype.is_index()) return saturating_mul(a, b);
+  return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+}
+
 // Sorts, adds up equal terms, drops zeros.
 bool normalise(Linear& l) {
   auto& t = l.terms;
@@ -96,13 +103,13 @@ std::optional<Linear> linear_of(const UOp& u) {
     auto [x, factor] = stack.back();
     stack.pop_back();
     if (x->is_int_const()) {
-      r.constant = saturating_add(r.constant, saturating_mul(x->int_value(), factor));
+      r.constant = saturating_add(r.constant, times(r.dtype, x->int_value(), factor));
       if (!settle(r.dtype, r.constant)) return std::nullopt;
     } else if (x->op() == Op::ADD) {
       stack.emplace_back(&x->src(1), factor);
       stack.emplace_back(&x->src(0), factor);
     } else if (x->op() == Op::MUL && x->src(1).is_int_const()) {
-      wide scale = saturating_mul(factor, x->src(1).int_value());
+      wide scale = times(r.dtype, factor, x->src(1).int_value());
       if (!settle(r.dtype, scale)) return std::nullopt;
       stack.emplace_back(&x->src(0), scale);
     } else if (x->op() == Op::MUL && r.dtype.is_index() &&
@@ -130,8 +137,8 @@ std::optional<Linear> linear_of(const UOp& u) {
 
 std::optional<Linear> add(const Linear& a, const Linear& b, wide factor_of_b) {
   Linear r = a;
-  for (const auto& [value, factor] : b.terms) r.terms.push_back({value, saturating_mul(factor, factor_of_b)});
-  r.constant = saturating_add(r.constant, saturating_mul(b.constant, factor_of_b));
+  for (const auto& [value, factor] : b.terms) r.terms.push_back({value, times(r.dtype, factor, factor_of_b)});
+  r.constant = saturating_add(r.constant, times(r.dtype, b.constant, factor_of_b));
   if (!normalise(r)) return std::nullopt;
   return r;
 }

@@ -19,6 +19,11 @@ UOp greater_of(const UOp& u, const UOp& a, const UOp& b) {
   return {};
 }
 
+// A gate stays as it is: what is behind it comes first.
+UOp swap_branches(const UOp&, const UOp& a, const UOp& x, const UOp& y) {
+  return y.is_invalid() ? UOp() : where(a, y, x);
+}
+
 }  // namespace
 
 const Rules selects = [] {
@@ -29,7 +34,7 @@ const Rules selects = [] {
       {where(true, x, y), x},
       {where(false, x, y), y},
       {where(a, x, x), x},
-      {where(~a, x, y), where(a, y, x)},
+      {where(~a, x, y).as("u"), swap_branches, "where(!a, x, y) -> where(a, y, x)"},
       {where(a, where(a, x, y), z), where(a, x, z)},
       {where(a, x, where(a, y, z)), where(a, x, z)},
       {where(a, where(b, x, y), y), where(a & b, x, y)},

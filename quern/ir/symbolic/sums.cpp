@@ -113,7 +113,7 @@ const Rules sums = [] {
        "a chain of one op -> its operands in order"},
       {op({Op::MAX, Op::MIN}).of(types::values).as("x"), order_operands, "a chain of min or max -> its operands in order"},
       {op({Op::ADD, Op::MUL}).of(types::floats).as("x"), swap_operands, "x op y -> y op x"},
-      {op({Op::CMPEQ, Op::CMPNE}).as("x"), swap_operands, "x == y -> y == x"},
+      {op({Op::CMPEQ, Op::CMPNE}, {floats(""), floats("")}).as("x"), swap_operands, "x == y -> y == x"},
   };
 };
 
