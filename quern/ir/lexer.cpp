@@ -148,7 +148,7 @@ std::string Lexer::string() {
       result += c;
     } else {
       fail(token_.at + i,
-           fmt::format("\\{} is not an escape; there are \\n, \\\", \\\\ and \\x00", shown({&c, 1})));
+           fmt::format(R"(\{} is not an escape; there are \n, \", \\ and \x00)", shown({&c, 1})));
     }
   }
   next();

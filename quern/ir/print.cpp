@@ -119,7 +119,9 @@ class Printer {
       if (inside && source.depth > 0 && width_of(source) > 2 * kReference) movable.push_back(&source);
     }
     if (item.width > kWidest) {
-      std::ranges::stable_sort(movable, std::greater(), &Item::width);
+      std::ranges::sort(movable, [](const Item* a, const Item* b) {  // the widest first, then in order
+        return a->width != b->width ? a->width > b->width : a < b;
+      });
       for (Item* source : movable) {
         if (item.width <= kWidest) break;
         item.width -= width_of(*source);
@@ -173,11 +175,22 @@ class Printer {
 
   // `level`: how tightly what stands around it binds.
   void node(const UOp& u, int level, Suffix suffix) {
-    if (notation::is_literal(u)) return literal(u, suffix);
-    if (notation::is_variable(u)) return variable(u);
-    if (notation::is_range(u)) return range(u);
-    if (!is_checked(u)) return call(u, name(u.op()));
-    if (const auto* function = notation::function(u.op())) return call(u, function->name);
+    const auto* function = notation::function(u.op());
+    if (notation::is_literal(u))
+      literal(u, suffix);
+    else if (notation::is_variable(u))
+      variable(u);
+    else if (notation::is_range(u))
+      range(u);
+    else if (!is_checked(u))
+      call(u, name(u.op()));
+    else if (function)
+      call(u, function->name);
+    else
+      infix_operator(u, level);
+  }
+
+  void infix_operator(const UOp& u, int level) {
     const bool negation = is_not(u);
     const auto* infix = notation::infix(u.op());
     const int own = negation ? kUnary : infix->level;

@@ -20,7 +20,7 @@ const char* const kCorpus[] = {
     "%0 = LOAD(INDEX(PARAM(; 0):float32*[256], r0[16, GLOBAL] * 16 + r1[16, REDUCE]))\n"
     "%1 = STORE(INDEX(PARAM(; 1):float32*[16], r0), REDUCE(%0 * %0, r1; {op: ADD}))\n"
     "SINK(END(%1, r0); {name: \"sum_of_squares\", opts: [\"UPCAST:0:4\"], reasons: [\"output\"]})",
-    "%x = $n[0..255]:uint8 // 3 % 2 << 1 >> 1 ^ 1 | 2 & 3\n%y = !(%x == 2) # a comment\nwhere(%y, %x, -%x - "
+    "%x = $n[0..255]:uint8 // 3 % 2 << 1 >> 1 ^ 1 | 2\n%y = !(%x == 2) # a comment\nwhere(%y, %x, -%x - "
     "1)",
     "CONST(DEVICE([\"CPU\", \"CUDA:1\"]); 0.5):float16@const float 1e-07",
     "REDUCE(PARAM(4, 8; 0):bfloat16x4; {op: MAX, axes: [1, -2], states: 1})@[1, 2]",
@@ -28,8 +28,8 @@ const char* const kCorpus[] = {
     "words\"",
     "GROUP(NOOP()@variable {name: \"n\", min: -3}, NOOP(; const bool true), NOOP()@range {id: 3, kind: "
     "WARP})",
-    "DEFINE_LOCAL(0):float32*[1024]@LOCAL@mark; 1",
-    "max(1.5:float64, -inf) / nan + min(2.0, 3:float64) * truncdiv(7, 2)",
+    "%0 = DEFINE_LOCAL(0):float32*[1024]@LOCAL@mark; INDEX(%0, 1)",
+    "max(1.5:float64, -inf) / nan + min(2.0, 3:float64) * CAST(truncdiv(7, 2)):float64",
 };
 
 class Mutator {
@@ -126,7 +126,9 @@ TEST(TextFuzz, DamagedTextIsReadOrRefused) {
   const uint64_t seed = testing::seed();
   std::vector<std::string> corpus(std::begin(kCorpus), std::end(kCorpus));
   for (int i = 0; i < 40; i++) corpus.push_back(print(testing::RandomGraph(seed + i).graph(4 + i)));
-  const size_t kept = std::size(kCorpus);  // the others are replaced by what was damaged and still read
+  // Every text is damaged afresh: survivors of earlier damage are mostly long texts in quotes, where anything
+  // goes.
+  for (const std::string& text : corpus) ASSERT_NO_THROW(parse(text)) << text;
   Mutator mutate(seed);
   int read = 0;
   for (int i = 0; i < count; i++) {
@@ -143,7 +145,6 @@ TEST(TextFuzz, DamagedTextIsReadOrRefused) {
     read++;
     const std::string printed = print(u);
     ASSERT_TRUE(same(parse(printed), u)) << text << "\n--- printed as ---\n" << printed;
-    if (i % 10 == 0) corpus[kept + read % (corpus.size() - kept)] = text.substr(0, 2'000);
   }
   std::cout << "TextFuzz: seed " << seed << ", " << count << " mutations, " << read << " of them still IR\n";
 }
