@@ -269,7 +269,7 @@ class Theorem {
   // ---- conditions are in mathematical integers; for fixed widths, in bit-vectors with room for any result
   // ---------
 
-  unsigned width() const { return operand_.bits() > 8 || variables_bits() > 8 ? 80 : 40; }
+  unsigned width() const { return operand_.bits() > 8 || variables_bits() > 8 ? 66 : 24; }
   int variables_bits() const {
     int most = 0;
     for (const auto& [name, v] : variables_) most = std::max(most, v.dtype.bits());
@@ -409,7 +409,7 @@ z3::check_result check_constants(Theorem& theorem, unsigned limit) {
 
 void solve_rule(const Rule& rule, DType dtype, DType operand, const Effort& effort, Proof& proof) {
   z3::context z;
-  const auto limit = static_cast<unsigned>(std::min(2e6 * effort.scale, 4e9));
+  const auto limit = static_cast<unsigned>(1e6 * std::min(effort.scale, 4.0));
   const std::string title =
       fmt::format("{}: {}  ({})", rule.location(), rule.text(),
                   dtype == operand ? dtype.name() : dtype.name() + " of " + operand.name());
@@ -418,7 +418,7 @@ void solve_rule(const Rule& rule, DType dtype, DType operand, const Effort& effo
     z3::check_result result = theorem.check(limit);
     bool general = true;
     if (result == z3::unknown) {
-      result = check_constants(theorem, limit / 10);
+      result = check_constants(theorem, limit / 5);
       general = false;
     }
     if (result == z3::sat)
