@@ -1,4 +1,4 @@
-"""The include rule: which folder of quern/ may include which. The table is the picture in docs/design.md."""
+"""The include rule: which folder of quern/ may include which. The table is the picture in docs/architecture.md."""
 
 import pathlib
 import re

@@ -134,7 +134,9 @@ class Arg {
   Arg(T value);  // NOLINT(google-explicit-constructor)
 
   Arg(const Arg& o) noexcept : kind_(o.kind_), sub_(o.sub_), value_(o.value_) { retain(); }
-  Arg(Arg&& o) noexcept : kind_(o.kind_), sub_(o.sub_), value_(o.value_) { o.kind_ = ArgKind::None, o.value_ = 0; }
+  Arg(Arg&& o) noexcept : kind_(o.kind_), sub_(o.sub_), value_(o.value_) {
+    o.kind_ = ArgKind::None, o.sub_ = 0, o.value_ = 0;
+  }
   Arg& operator=(Arg o) noexcept {
     std::swap(kind_, o.kind_), std::swap(sub_, o.sub_), std::swap(value_, o.value_);
     return *this;

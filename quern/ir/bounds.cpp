@@ -14,7 +14,8 @@ Bounds all_of(DType dtype) { return {int_min(dtype), int_max(dtype)}; }
 // Arithmetic that may leave the dtype wraps, and then anything is possible. Index arithmetic never overflows in a
 // correct program, so its bounds stop at the limits instead.
 Bounds within(DType dtype, wide min, wide max) {
-  if (dtype.is_index()) return {std::max(min, int_min(dtype)), std::min(max, int_max(dtype))};
+  const wide least = int_min(dtype), most = int_max(dtype);
+  if (dtype.is_index()) return {std::clamp(min, least, most), std::clamp(max, least, most)};
   return fits(dtype, min) && fits(dtype, max) ? Bounds{min, max} : all_of(dtype);
 }
 

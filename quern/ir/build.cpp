@@ -73,8 +73,10 @@ UOp UOp::alu(Op op, Sources operands) {
 
 UOp UOp::cast(DType to) const {
   if (to == dtype()) return *this;
-  if (to.is_ptr() != dtype().is_ptr() || to.is_void() || dtype().is_void() || to.lanes() != dtype().lanes())
-    throw DTypeError(fmt::format("cast of {} to {}: a cast keeps the lanes and does not make pointers",
+  const bool pointers = to.is_ptr() && dtype().is_ptr() && to.space() == dtype().space();
+  const bool values = !to.is_ptr() && !dtype().is_ptr() && !to.is_void() && !dtype().is_void();
+  if (!pointers && !(values && to.lanes() == dtype().lanes()))
+    throw DTypeError(fmt::format("cast of {} to {}: a cast keeps the lanes of a value or the space of a pointer",
                                  dtype().name(), to.name()));
   return make(Op::CAST, to, {*this});
 }
@@ -119,12 +121,23 @@ int rank(const UOp& u) {
 }
 }  // namespace
 
-int compare(const UOp& a, const UOp& b) {
-  if (same(a, b)) return 0;
-  if (const int ra = rank(a), rb = rank(b); ra != rb) return ra < rb ? -1 : 1;
-  if (a.op() != b.op()) return a.op() < b.op() ? -1 : 1;
-  if (const int args = Arg::compare(a.arg(), b.arg())) return args;
-  return a.hash() < b.hash() ? -1 : 1;
+int compare(const UOp& first, const UOp& second) {
+  const UOp *x = &first, *y = &second;
+  while (!same(*x, *y)) {
+    const UOp &a = *x, &b = *y;
+    if (const int ra = rank(a), rb = rank(b); ra != rb) return ra < rb ? -1 : 1;
+    if (a.op() != b.op()) return a.op() < b.op() ? -1 : 1;
+    if (const int args = Arg::compare(a.arg(), b.arg())) return args;
+    if (a.hash() != b.hash()) return a.hash() < b.hash() ? -1 : 1;
+    // Different nodes of one hash: very rare, and still in order.
+    if (a.dtype() != b.dtype()) return a.dtype().name() < b.dtype().name() ? -1 : 1;
+    if (const int tags = Arg::compare(a.tag(), b.tag())) return tags;
+    if (a.src().size() != b.src().size()) return a.src().size() < b.src().size() ? -1 : 1;
+    size_t i = 0;
+    while (same(a.src(i), b.src(i))) i++;
+    x = &a.src(i), y = &b.src(i);
+  }
+  return 0;
 }
 
 UOp operator+(const UOp& a, const UOp& b) { return UOp::alu(Op::ADD, {a, b}); }
@@ -133,6 +146,8 @@ UOp operator*(const UOp& a, const UOp& b) { return UOp::alu(Op::MUL, {a, b}); }
 UOp operator/(const UOp& a, const UOp& b) { return UOp::alu(a.dtype().is_float() ? Op::FDIV : Op::FLOORDIV, {a, b}); }
 UOp operator%(const UOp& a, const UOp& b) { return UOp::alu(Op::FLOORMOD, {a, b}); }
 UOp operator~(const UOp& a) {
+  if (!a.dtype().is_int() && !a.dtype().is_bool())
+    throw DTypeError(fmt::format("~ of {}: needs an integer or a bool", a.dtype().name()));
   return a ^ (a.dtype().is_bool() ? a.const_like(1) : UOp::constant(a.dtype(), wrap(a.dtype(), -1)));
 }
 UOp operator&(const UOp& a, const UOp& b) { return UOp::alu(Op::AND, {a, b}); }
@@ -155,6 +170,8 @@ UOp where(const UOp& condition, const UOp& yes, const UOp& no) { return UOp::alu
 // Unsigned numbers have no -1, but multiplying by all ones is the same.
 UOp operator-(const UOp& a) {
   if (a.dtype().is_bool()) throw DTypeError("negation of a bool; use ~ or cast it");
+  if (!a.dtype().is_int() && !a.dtype().is_float())
+    throw DTypeError(fmt::format("- of {}: needs a number", a.dtype().name()));
   return a * (a.dtype().is_float() ? a.const_like(-1) : UOp::constant(a.dtype(), wrap(a.dtype(), -1)));
 }
 

@@ -28,7 +28,8 @@ struct Recorder::State : std::enable_shared_from_this<State> {
   size_t begin(std::string_view name, const UOp& root, uint32_t running) {
     const std::lock_guard lock(mutex);
     const auto thread = threads.emplace(std::this_thread::get_id(), static_cast<uint32_t>(threads.size()));
-    trace.passes.push_back({std::string(name), root, {}, {}, running - outside, thread.first->second});
+    trace.passes.push_back(
+        {std::string(name), root, {}, {}, std::max(running, outside) - outside, thread.first->second});
     return trace.passes.size() - 1;
   }
   uint32_t index_of(const Rule& rule) {
@@ -50,7 +51,6 @@ int64_t now() {
 }
 
 // ---- statistics
-// ---------------------------------------------------------------------------------------------------
 
 struct PassCount {
   size_t calls = 0, rewrites = 0, nodes_before = 0, nodes_after = 0;
@@ -139,11 +139,12 @@ std::string rule_table(const Statistics& s) {
 void follow_environment(Statistics& s) {
   s.wanted = env::TRACK_MATCH_STATS() > 0;
   if (s.wanted && !s.printed_at_exit)
-    s.printed_at_exit = std::atexit([] { std::fputs(match_statistics().c_str(), stderr); }) == 0;
+    s.printed_at_exit = std::atexit([] {
+                          if (!statistics().passes.empty()) std::fputs(match_statistics().c_str(), stderr);
+                        }) == 0;
 }
 
 // ---- the recorder of the whole process
-// ----------------------------------------------------------------------------
 
 struct ProcessRecorder {
   std::string path;
@@ -198,7 +199,6 @@ void reset_match_statistics() {
 }
 
 // ---- a pass as it runs
-// --------------------------------------------------------------------------------------------
 
 // Everything is kept here until the pass ends, so that nothing is locked while it runs.
 struct Observation::State {
@@ -299,7 +299,6 @@ void Observation::finish(const UOp& result) {
 }
 
 // ---- recorders of a thread
-// ----------------------------------------------------------------------------------------
 
 Recorder::Recorder() : state_(std::make_shared<State>()) {
   observing();  // the environment has been looked at

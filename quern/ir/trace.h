@@ -14,7 +14,6 @@
 namespace quern {
 
 // ---- recorded rewrites
-// --------------------------------------------------------------------------------------------
 
 struct RuleName {
   std::string text;      // "i + 0 -> i"
@@ -68,7 +67,6 @@ RewriteTrace decode_trace(std::string_view bytes, std::string_view name = "trace
 RewriteTrace read_trace(const std::string& path);
 
 // ---- statistics
-// ---------------------------------------------------------------------------------------------------
 
 // The tables of TRACK_MATCH_STATS so far, as text; printed to stderr when the program ends. A time is that of
 // the pass or rule itself, without the passes that ran inside of it.
@@ -78,7 +76,6 @@ std::string match_statistics();
 void reset_match_statistics();
 
 // ---- for graph_rewrite
-// --------------------------------------------------------------------------------------------
 
 namespace detail {
 // How many recorders there are, and 1 for statistics. Negative: the environment has not been looked at.

@@ -17,7 +17,6 @@ constexpr std::string_view kMagic("\x89QTRACE\n", 8);
 constexpr uint64_t kVersion = 1;
 
 // ---- arguments: their kinds and fields
-// ----------------------------------------------------------------------------
 
 enum class FieldType : uint8_t {
   integer,
@@ -110,7 +109,6 @@ std::vector<FieldName> fields_of(ArgKind kind) {
 }
 
 // ---- writing
-// ------------------------------------------------------------------------------------------------------
 
 class Bytes {
  public:
@@ -287,7 +285,6 @@ class Encoder {
 };
 
 // ---- reading
-// ------------------------------------------------------------------------------------------------------
 
 class Decoder {
  public:

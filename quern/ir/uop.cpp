@@ -1,15 +1,17 @@
 // Interning: how nodes are made, found again, and freed.
 #include "quern/ir/uop.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <memory>
 #include <mutex>
 #include <new>
 #include <thread>
 
 #include "quern/ir/derived.h"
-#include "quern/ir/node_map.h"
 #include "quern/ir/spec.h"
 
 namespace quern {
@@ -17,6 +19,8 @@ namespace quern {
 // The few functions that may turn a node into a handle.
 struct UOpAccess {
   static UOp adopt(detail::Node* node) { return UOp(node); }
+  static void forget(UOp& u) { u.node_ = nullptr; }  // without giving its reference back
+  static void uncount(const UOp& u) { u.node_->refs.fetch_sub(1, std::memory_order_release); }
 };
 
 namespace {
@@ -40,7 +44,9 @@ class SpinLock {
 
 constexpr size_t kSmallSources = 8;  // nodes with more sources come straight from operator new
 
-size_t node_bytes(size_t sources) { return sizeof(Node) + sources * sizeof(UOp); }
+// Sources, then the node; whole cache lines.
+constexpr size_t kLine = 64;
+size_t node_bytes(size_t sources) { return (sizeof(Node) + sources * sizeof(UOp) + kLine - 1) / kLine * kLine; }
 
 struct FreeList {
   std::array<std::vector<void*>, kSmallSources + 1> slots;
@@ -52,6 +58,7 @@ struct Reserve {
   std::mutex mutex;
   FreeList free;
   uint32_t next_id = 0;
+  std::array<size_t, kSmallSources + 1> made{};  // how many slots there are
 };
 Reserve& reserve() {
   static auto* const instance = new Reserve;  // NOLINT(cppcoreguidelines-owning-memory): see above
@@ -59,6 +66,7 @@ Reserve& reserve() {
 }
 
 constexpr size_t kBatch = 256;
+constexpr size_t kHugePage = size_t{1} << 21;
 
 void take_ids(std::vector<uint32_t>& ids) {
   Reserve& r = reserve();
@@ -74,11 +82,15 @@ void take_slots(std::vector<void*>& slots, size_t sources) {
   Reserve& r = reserve();
   const std::lock_guard lock(r.mutex);
   auto& spare = r.free.slots[sources];
-  while (slots.size() < kBatch && !spare.empty()) slots.push_back(spare.back()), spare.pop_back();
-  if (slots.empty()) {
-    auto* block = static_cast<std::byte*>(::operator new(kBatch * node_bytes(sources)));
-    for (size_t i = kBatch; i-- > 0;) slots.push_back(block + i * node_bytes(sources));
+  if (spare.empty()) {  // as many again as there are, up to a huge page at a time
+    const size_t size = node_bytes(sources), count = std::clamp(r.made[sources], kBatch, kHugePage / size);
+    const bool huge = count == kHugePage / size;
+    void* block = ::operator new(huge ? kHugePage : count * size, std::align_val_t(huge ? kHugePage : kLine));
+    if (huge) madvise(block, kHugePage, MADV_HUGEPAGE);  // fewer misses in large graphs; no matter if refused
+    for (size_t i = count; i-- > 0;) spare.push_back(static_cast<std::byte*>(block) + i * size);
+    r.made[sources] += count;
   }
+  while (slots.size() < kBatch && !spare.empty()) slots.push_back(spare.back()), spare.pop_back();
 }
 
 // Gives the second half of a list back, so that a thread that only frees does not hoard.
@@ -89,109 +101,116 @@ void spill(std::vector<T>& from, std::vector<T>& to, size_t keep) {
   from.resize(keep);
 }
 
-// A thread's own free lists. After the thread's end (static destructors run then) the reserve is used directly.
-thread_local FreeList* local_free = nullptr;
-thread_local bool local_free_gone = false;
+// Lists that go back to the reserve at the end of their life.
 struct LocalFree {
   FreeList lists;
-  LocalFree() { local_free = &lists; }
+  LocalFree() = default;
   LocalFree(const LocalFree&) = delete;
   LocalFree& operator=(const LocalFree&) = delete;
   ~LocalFree() {
-    local_free = nullptr;
-    local_free_gone = true;
     for (size_t i = 0; i <= kSmallSources; i++) spill(lists.slots[i], reserve().free.slots[i], 0);
     spill(lists.ids, reserve().free.ids, 0);
   }
 };
+
+// A thread's own lists; none after the thread's end (static destructors run then).
+thread_local FreeList* local_free = nullptr;
+thread_local bool local_free_gone = false;
+struct ThreadFree : LocalFree {
+  ThreadFree() { local_free = &lists; }
+  ~ThreadFree() {
+    local_free = nullptr;
+    local_free_gone = true;
+  }
+};
 FreeList* free_lists() {
-  if (local_free == nullptr && !local_free_gone) static thread_local LocalFree made;
+  if (local_free == nullptr && !local_free_gone) static thread_local ThreadFree made;
   return local_free;
 }
 
 std::atomic<size_t> live{0};
 
-// Uninitialised memory for a node, and an id for it.
-std::pair<void*, uint32_t> allocate(size_t sources) {
-  FreeList* lists = free_lists();
-  FreeList none;
-  FreeList& free = lists ? *lists : none;
+// Takes from the lists given; whatever they lack comes from the reserve in batches.
+std::pair<void*, uint32_t> allocate_from(FreeList& free, size_t sources) {
   if (free.ids.empty()) take_ids(free.ids);
   const uint32_t id = free.ids.back();
   free.ids.pop_back();
-  void* memory;
-  if (sources > kSmallSources) {
-    memory = ::operator new(node_bytes(sources));
-  } else {
-    auto& slots = free.slots[sources];
-    if (slots.empty()) take_slots(slots, sources);
-    memory = slots.back();
-    slots.pop_back();
-    if (!lists) spill(slots, reserve().free.slots[sources], 0);
-  }
-  if (!lists) spill(free.ids, reserve().free.ids, 0);
-  live.fetch_add(1, std::memory_order_relaxed);
+  if (sources > kSmallSources) return {::operator new(node_bytes(sources), std::align_val_t(kLine)), id};
+  auto& slots = free.slots[sources];
+  if (slots.empty()) take_slots(slots, sources);
+  void* memory = slots.back();
+  slots.pop_back();
   return {memory, id};
 }
 
-void deallocate(void* memory, size_t sources, uint32_t id) {
-  FreeList* lists = free_lists();
-  FreeList none;
-  FreeList& free = lists ? *lists : none;
-  const size_t keep = lists ? 16 * kBatch : 0;
+void deallocate_to(FreeList& free, void* memory, size_t sources, uint32_t id, size_t keep) {
   free.ids.push_back(id);
   if (free.ids.size() > 2 * keep) spill(free.ids, reserve().free.ids, keep);
-  if (sources > kSmallSources) {
-    ::operator delete(memory);
-  } else {
-    auto& slots = free.slots[sources];
-    slots.push_back(memory);
-    if (slots.size() > 2 * keep) spill(slots, reserve().free.slots[sources], keep);
-  }
+  if (sources > kSmallSources) return ::operator delete(memory, std::align_val_t(kLine));
+  auto& slots = free.slots[sources];
+  slots.push_back(memory);
+  if (slots.size() > 2 * keep) spill(slots, reserve().free.slots[sources], keep);
+}
+
+// Uninitialised memory for a node, and an id for it.
+std::pair<void*, uint32_t> allocate(size_t sources) {
+  live.fetch_add(1, std::memory_order_relaxed);
+  if (FreeList* lists = free_lists()) return allocate_from(*lists, sources);
+  LocalFree for_once;
+  return allocate_from(for_once.lists, sources);
+}
+
+void deallocate(void* memory, size_t sources, uint32_t id) {
   live.fetch_sub(1, std::memory_order_relaxed);
+  if (FreeList* lists = free_lists()) return deallocate_to(*lists, memory, sources, id, 16 * kBatch);
+  FreeList for_once;
+  deallocate_to(for_once, memory, sources, id, 0);
 }
 
 // ---- the intern table -------------------------------------------------------------------------------------------
 
-// One of the table's parts: open addressing with linear probing; the high bits of the hash choose the part.
+// One of the table's parts: open addressing with linear probing; the high bits of the hash choose the part. An entry
+// is a pointer with 16 bits of the hash in its unused upper half, so that strangers are passed over without a look.
 struct alignas(64) Shard {
-  struct Entry {
-    uint64_t hash = 0;
-    Node* node = nullptr;
-  };
+  using Entry = uint64_t;
+  static constexpr Entry kEmpty = 0, kRemoved = 1;
+  static constexpr uint64_t kPointerBits = (uint64_t{1} << 48) - 1;
+
   SpinLock lock;
-  std::vector<Entry> entries{64};
-  size_t used = 0;
+  std::vector<Entry> entries = std::vector<Entry>(64, kEmpty);
+  size_t used = 0;  // removed entries count too, until the table is rebuilt
+
+  static Entry entry_of(const Node* node) {
+    return reinterpret_cast<uint64_t>(node) | (node->hash >> 26 << 48);  // NOLINT: packed on purpose
+  }
+  static bool may_be(Entry entry, uint64_t hash) { return entry >> 48 == (hash >> 26 & 0xffff) && entry > kRemoved; }
+  static Node* node_of(Entry entry) { return reinterpret_cast<Node*>(entry & kPointerBits); }  // NOLINT
 
   size_t mask() const { return entries.size() - 1; }
 
-  void grow() {
-    std::vector<Entry> old(entries.size() * 2);
+  // At most two thirds are used. A table that is rebuilt gets the size that suits what is alive in it.
+  void make_room() {
+    if ((used + 1) * 3 <= entries.size() * 2) return;
+    const auto alive = static_cast<size_t>(std::ranges::count_if(entries, [](Entry e) { return e > kRemoved; }));
+    std::vector<Entry> old(std::max<size_t>(64, std::bit_ceil(alive * 2 + 1)), kEmpty);
     old.swap(entries);
-    for (const Entry& e : old) {
-      if (!e.node) continue;
-      size_t i = e.hash & mask();
-      while (entries[i].node) i = (i + 1) & mask();
+    used = alive;
+    for (Entry e : old) {
+      if (e <= kRemoved) continue;
+      size_t i = node_of(e)->hash & mask();
+      while (entries[i] != kEmpty) i = (i + 1) & mask();
       entries[i] = e;
     }
   }
 
-  // Removes the node unless another took its place; later entries of the probe run move up.
+  // Unless another node took its place.
   void remove(const Node* node) {
-    size_t hole = node->hash & mask();
-    while (entries[hole].node != node) {
-      if (!entries[hole].node) return;
-      hole = (hole + 1) & mask();
-    }
-    for (size_t i = (hole + 1) & mask(); entries[i].node; i = (i + 1) & mask()) {
-      const size_t home = entries[i].hash & mask();
-      if (((i - home) & mask()) >= ((i - hole) & mask())) {
-        entries[hole] = entries[i];
-        hole = i;
+    const Entry mine = entry_of(node);
+    for (size_t i = node->hash & mask(); entries[i] != kEmpty; i = (i + 1) & mask())
+      if (entries[i] == mine) {
+        entries[i] = kRemoved;
+        return;
       }
-    }
-    entries[hole] = {};
-    used--;
   }
 };
 
@@ -232,18 +251,18 @@ bool try_retain(Node* n) {
 Node* new_node(uint64_t hash, Op op, DType dtype, Sources sources, Arg arg, Arg tag) {
   auto [memory, id] = allocate(sources.size());
   OpSet below = op;
-  auto* first = reinterpret_cast<UOp*>(static_cast<std::byte*>(memory) + sizeof(Node));  // NOLINT
+  auto* first = static_cast<UOp*>(memory);
   for (size_t i = 0; i < sources.size(); i++) {
     new (first + i) UOp(sources[i]);
     below |= sources[i].ops_below();
   }
-  auto* n = new (memory) Node{.refs{1},
+  auto* n = new (first + sources.size()) Node{.refs{1},
                               .id = id,
-                              .hash = hash,
+                              .source_count = static_cast<uint32_t>(sources.size()),
                               .op = op,
                               .bounds_known{0},
-                              .source_count = static_cast<uint32_t>(sources.size()),
                               .dtype = dtype,
+                              .hash = hash,
                               .arg = std::move(arg),
                               .tag = std::move(tag),
                               .below = below,
@@ -263,22 +282,36 @@ UOp UOp::make(Op op, DType dtype, Sources sources, Arg arg, Arg tag) {
   UOp made;
   {
     const std::lock_guard lock(shard.lock);
-    if ((shard.used + 1) * 3 > shard.entries.size() * 2) shard.grow();
+    shard.make_room();
     size_t i = hash & shard.mask();
-    for (; shard.entries[i].node; i = (i + 1) & shard.mask()) {
-      const auto& entry = shard.entries[i];
-      if (entry.hash != hash || !is_node(entry.node, op, dtype, sources, arg, tag)) continue;
-      if (try_retain(entry.node)) return UOp(entry.node);
-      shard.used--;  // dying: its place goes to the new node
+    std::optional<size_t> place;  // where the new node goes: the first that is free or was left
+    for (; shard.entries[i] != Shard::kEmpty; i = (i + 1) & shard.mask()) {
+      if (shard.entries[i] == Shard::kRemoved && !place) place = i;
+      if (!Shard::may_be(shard.entries[i], hash)) continue;
+      Node* found = Shard::node_of(shard.entries[i]);
+      if (found->hash != hash || !is_node(found, op, dtype, sources, arg, tag)) continue;
+      if (try_retain(found)) return UOp(found);
+      shard.entries[i] = Shard::kRemoved;  // dying: it will not find itself
+      if (!place) place = i;
       break;
     }
     made = UOp(new_node(hash, op, dtype, sources, std::move(arg), std::move(tag)));
-    shard.entries[i] = {hash, made.node_};
-    shard.used++;
+    shard.entries[place.value_or(i)] = Shard::entry_of(made.node_);
+    if (!place) shard.used++;
   }
   if (checks_every_node()) check_node(made);
   return made;
 }
+
+namespace {
+// See publish_ranges: the entry of a RANGE in its own list holds no reference.
+void forget_itself(const Node* range, const detail::Derived& derived) {
+  const UOps* open = derived.ranges.load(std::memory_order_acquire);
+  if (!open) return;
+  for (UOp& r : const_cast<UOps&>(*open))
+    if (r.node() == range) UOpAccess::forget(r);
+}
+}  // namespace
 
 // Frees the node and whatever is only held by it. Calls that arise from within (from the sources, or from facts
 // that hold nodes) are queued on the thread, not nested.
@@ -298,20 +331,22 @@ void detail::destroy(Node* node) noexcept {
   while (queue) {
     Node* n = queue;
     queue = reinterpret_cast<Node*>(queue_link(n).load(std::memory_order_relaxed));  // NOLINT
-    delete n->derived.load(std::memory_order_acquire);  // NOLINT(cppcoreguidelines-owning-memory)
+    Derived* derived = n->derived.load(std::memory_order_acquire);
+    if (derived && n->op == Op::RANGE) forget_itself(n, *derived);
+    delete derived;  // NOLINT(cppcoreguidelines-owning-memory)
     const size_t count = n->source_count;
     const uint32_t id = n->id;
     auto* first = const_cast<UOp*>(n->sources());
     for (size_t i = 0; i < count; i++) first[i].~UOp();
     n->~Node();
-    deallocate(n, count, id);
+    deallocate(first, count, id);
   }
   busy = false;
 }
 
 size_t live_nodes() { return live.load(std::memory_order_relaxed); }
 
-// ---- derived facts and tables -------------------------------------------------------------------------------------
+// ---- derived facts -------------------------------------------------------------------------------------
 
 detail::Derived& detail::derived_of(const Node* node) {
   Derived* known = node->derived.load(std::memory_order_acquire);
@@ -322,33 +357,18 @@ detail::Derived& detail::derived_of(const Node* node) {
 }
 
 const UOps& detail::publish(std::atomic<const UOps*>& slot, UOps value) {
-  auto made = std::make_unique<const UOps>(std::move(value));
+  auto made = std::make_unique<UOps>(std::move(value));
   const UOps* known = nullptr;
   if (slot.compare_exchange_strong(known, made.get(), std::memory_order_acq_rel)) return *made.release();
   return *known;
 }
 
-namespace detail {
-namespace {
-thread_local std::vector<std::unique_ptr<Slots>> spare_slots;
+void detail::publish_ranges(const UOp& u, UOps open) {
+  auto made = std::make_unique<UOps>(std::move(open));
+  const UOps* known = nullptr;
+  if (!derived_of(u.node()).ranges.compare_exchange_strong(known, made.get(), std::memory_order_acq_rel)) return;
+  (void)made.release();
+  if (u.op() == Op::RANGE) UOpAccess::uncount(u);  // not the last: the caller's handle is counted
 }
 
-std::unique_ptr<Slots> borrow_slots() {
-  std::unique_ptr<Slots> table;
-  if (spare_slots.empty()) {
-    table = std::make_unique<Slots>();
-  } else {
-    table = std::move(spare_slots.back());
-    spare_slots.pop_back();
-  }
-  if (++table->stamp == 0) {  // after 2^32 walks the stamps start over
-    table->slots.assign(table->slots.size(), {});
-    table->stamp = 1;
-  }
-  return table;
-}
-
-void give_back(std::unique_ptr<Slots> slots) { spare_slots.push_back(std::move(slots)); }
-
-}  // namespace detail
 }  // namespace quern

@@ -1,0 +1,12 @@
+// The parts of the `quern` command. Each adds its subcommand and options to the app.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+namespace quern::apps {
+
+void add_ir(CLI::App& app);    // quern ir FILE: print, simplify or check IR text
+void add_demo(CLI::App& app);  // quern demo: an expression simplified step by step
+void add_env(CLI::App& app);   // quern env: the environment variables
+
+}  // namespace quern::apps

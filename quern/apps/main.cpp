@@ -1,0 +1,24 @@
+// The `quern` command.
+#include <exception>
+#include <iostream>
+
+#include "quern/apps/commands.h"
+
+int main(int argc, char** argv) {
+  CLI::App app{"quern grinds tensor programs into kernels."};
+  app.name("quern");
+  app.require_subcommand(1);
+  app.failure_message(CLI::FailureMessage::help);
+  quern::apps::add_ir(app);
+  quern::apps::add_demo(app);
+  quern::apps::add_env(app);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    return app.exit(e);
+  } catch (const std::exception& e) {
+    std::cerr << "quern: " << e.what() << "\n";
+    return 1;
+  }
+  return 0;
+}
