@@ -216,6 +216,12 @@ UOp random_expression(std::mt19937_64& random, int depth, const ExpressionKind& 
   return x;
 }
 
+std::pair<UOp, UOp> random_gated(std::mt19937_64& random, int depth, const ExpressionKind& kind) {
+  Generator generator(random, kind);
+  const UOp condition = generator.condition(depth);
+  return {condition, generator.integer(kind.dtype, depth)};
+}
+
 std::vector<std::vector<Const>> random_points(std::mt19937_64& random, const UOps& leaves, size_t most) {
   wide combinations = 1;
   for (const UOp& leaf : leaves) {

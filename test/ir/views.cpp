@@ -71,7 +71,7 @@ View View::pad(std::vector<std::pair<Size, Size>> before_after) const {
   return then(to, [=, from = shape_](UOps i) {
     for (size_t k = 0; k < i.size(); k++) {
       const UOp& offset = before_after[k].first.value;
-      i[k] = where(offset <= i[k] & i[k] < offset + from[k], i[k] - offset, UOp::invalid());
+      i[k] = where((offset <= i[k]) & (i[k] < offset + from[k]), i[k] - offset, UOp::invalid());
     }
     return i;
   });

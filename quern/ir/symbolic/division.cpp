@@ -168,47 +168,61 @@ UOp simplify_mod(const UOp& x, const UOp& c) {
   return floor_remainder(x, c.int_value());
 }
 
-// The term without one factor n, or none if n is not one of its factors.
-UOp without_factor(const UOp& term, const UOp& n) {
-  if (same(term, n)) return term.const_like(1);
-  UOps factors, stack{term};
-  while (!stack.empty()) {
-    UOp x = std::move(stack.back());
-    stack.pop_back();
-    if (x.op() == Op::MUL) {
-      stack.push_back(x.src(1));
-      stack.push_back(x.src(0));
-    } else {
-      factors.push_back(std::move(x));
-    }
+// The product without the factors of another, or none if one of them is missing.
+UOp without_factors(const UOp& term, const UOps& others) {
+  UOps factors = factors_of(term);
+  for (const UOp& other : others) {
+    const auto found = std::find(factors.begin(), factors.end(), other);
+    if (found == factors.end()) return {};
+    factors.erase(found);
   }
-  const auto found = std::find_if(factors.begin(), factors.end(), [&](const UOp& f) { return same(f, n); });
-  if (found == factors.end()) return {};
-  factors.erase(found);
+  if (factors.empty()) return term.const_like(1);
   UOp product = factors[0];
   for (size_t i = 1; i < factors.size(); i++) product = UOp::make(Op::MUL, product.dtype(), {product, factors[i]});
   return product;
 }
 
+// The one quotient of the sum by a symbolic divisor, if it is 0 or -1.
+std::optional<wide> small_quotient(const Linear& sum, const Linear& divisor) {
+  const Bounds b = sum.interval();
+  const auto to_end = add(divisor, sum, -1), from_start = add(sum, divisor, 1);
+  if (b.min >= 0 && to_end && to_end->interval().min > 0) return 0;
+  if (b.max < 0 && from_start && from_start->interval().min >= 0) return -1;
+  return std::nullopt;
+}
+
 // A symbolic divisor n that is never 0: (a * n + b) // n is a + b // n, (a * n + b) % n is b % n.
 UOp divide_by_symbol(const UOp& u, const UOp& x, const UOp& n) {
   if (n.is_const() || (n.vmin() <= 0 && n.vmax() >= 0)) return {};
-  const auto sum = linear_of(x);
-  if (!sum) return {};
+  const auto sum = linear_of(x), divisor = linear_of(n);
+  if (!sum || !divisor || divisor->terms.empty()) return {};
   Linear whole = constant_sum(sum->dtype, 0), rest = constant_sum(sum->dtype, sum->constant);
-  for (const auto& [value, factor] : sum->terms) {
-    if (const UOp part = without_factor(value, n))
-      whole.terms.push_back({part, factor});
-    else
-      rest.terms.push_back({value, factor});
+  if (divisor->terms.size() == 1 && divisor->constant == 0) {
+    const auto& [symbol, scale] = divisor->terms[0];
+    const UOps symbols = factors_of(symbol);
+    for (const auto& [value, factor] : sum->terms) {
+      const UOp part = factor % scale == 0 ? without_factors(value, symbols) : UOp();
+      if (part)
+        whole.terms.push_back({part, factor / scale});
+      else
+        rest.terms.push_back({value, factor});
+    }
+  } else {
+    rest = *sum;
   }
-  if (whole.terms.empty()) return {};
-  const UOp left = UOp::make(u.op(), u.dtype(), {to_uop(rest), n});
+  UOp left;
+  if (const auto q = n.vmin() > 0 ? small_quotient(rest, *divisor) : std::nullopt) {
+    const auto moved = add(rest, *divisor, -*q);
+    if (!moved) return {};
+    left = u.op() == Op::FLOORMOD ? to_uop(*moved) : number(u.dtype(), *q);
+  } else if (whole.terms.empty()) {
+    return {};
+  } else {
+    left = UOp::make(u.op(), u.dtype(), {to_uop(rest), n});
+  }
   if (u.op() == Op::FLOORMOD) return left;
-  UOp sum_of_parts = left;
-  for (const auto& [value, factor] : whole.terms)
-    sum_of_parts = sum_of_parts + value * UOp::constant(value.dtype(), factor);
-  return sum_of_parts;
+  for (const auto& [value, factor] : whole.terms) left = left + value * UOp::constant(value.dtype(), factor);
+  return left;
 }
 
 }  // namespace
@@ -261,6 +275,8 @@ const Rules divisions = [] {
       {op(Op::FLOORDIV, {s, t}).as("u"), divide_by_symbol, "(a * n + b) // n -> a + b // n"},
       {op(Op::FLOORMOD, {s, t}).as("u"), divide_by_symbol, "(a * n + b) % n -> b % n"},
       {(s / t) / m, s / (t * m), vmin(t) > 0 && vmin(m) > 0},
+      {(s % (t * m)) % t, s % t, vmin(t) > 0 && vmin(m) > 0},
+      {(s % (t * m)) / t, (s / t) % m, vmin(t) > 0 && vmin(m) > 0},
 
       // The truncating forms are the floor forms where nothing is negative.
       {truncdiv(i, n), i / n, vmin(i) >= 0 && vmin(n) >= 0},

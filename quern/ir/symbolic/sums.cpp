@@ -12,9 +12,61 @@ namespace {
 
 constexpr size_t kMostOperands = 64;
 
+bool divides(const Linear::Term& t) { return t.value.op() == Op::FLOORMOD || t.value.op() == Op::FLOORDIV; }
+
+// Two divisions fewer, or fewer terms. One division fewer would not do: in -2 * (x // 2) + x % 2 both digits of x can be
+// seen, in 2 * (x % 2) - x they cannot.
+bool is_shorter(const Linear& a, const Linear& b) {
+  const auto x = std::count_if(a.terms.begin(), a.terms.end(), divides);
+  const auto y = std::count_if(b.terms.begin(), b.terms.end(), divides);
+  return x + 2 <= y || (x <= y && a.terms.size() < b.terms.size());
+}
+
+Linear one_term(const UOp& u) { return {.dtype = u.dtype(), .terms = {{u, 1}}, .constant = 0}; }
+
+// x, if u is x // c and x differs from y by a multiple of c.
+std::optional<Linear> dividend_like(const UOp& u, wide c, const Linear& y) {
+  if (u.op() != Op::FLOORDIV || !u.src(1).equals(c)) return std::nullopt;
+  auto x = linear_of(u.src(0));
+  const auto apart = x && x->exact() ? add(*x, y, -1) : std::nullopt;
+  if (!apart || apart->constant % c != 0 || gcd_of_factors(*apart, c) != c) return std::nullopt;
+  return x;
+}
+
+// y % c + (x // c) * c is x, and y % c + ((x // c + z) % d) * c is (x + z * c) % (c * d), where x differs from y by a
+// multiple of c. All with a factor.
+std::optional<Linear> join_with_remainder(const Linear& sum, const UOp& mod, wide factor, wide c, const Linear& y) {
+  const wide step = saturating_mul(factor, c);
+  for (const auto& [t, f] : sum.terms) {
+    if (f % step != 0) continue;
+    const auto rest = add(sum, one_term(mod), -factor);
+    if (const auto x = dividend_like(t, c, y); x && rest) {
+      auto joined = add(*rest, *x, factor);
+      if (joined) joined = add(*joined, one_term(t), -step);
+      if (joined && is_shorter(*joined, sum)) return joined;
+    }
+    if (f != step || t.op() != Op::FLOORMOD || !t.src(1).is_int_const() || !rest) continue;
+    const wide both = saturating_mul(c, t.src(1).int_value());
+    const auto inside = linear_of(t.src(0));
+    if (both <= 0 || !fits(sum.dtype, both) || !inside) continue;
+    for (const auto& [v, g] : inside->terms) {
+      const auto x = g == 1 ? dividend_like(v, c, y) : std::nullopt;
+      auto z = x ? add(*inside, one_term(v), -1) : std::nullopt;
+      if (z) z = add(*x, *z, c);
+      if (!z || !z->exact()) continue;
+      const auto whole = linear_of(floor_remainder(to_uop(*z), both));
+      auto joined = whole ? add(*rest, one_term(t), -f) : std::nullopt;
+      if (joined) joined = add(*joined, *whole, factor);
+      if (joined && is_shorter(*joined, sum)) return joined;
+    }
+  }
+  return std::nullopt;
+}
+
 // b * (x % c) is b * x - b * c * (x // c), and the other way about. Either is used when it makes the sum shorter:
 // so (x // c) * c + x % c becomes x, and x - (x // c) * c becomes x % c.
 std::optional<Linear> join_remainders(const Linear& sum) {
+  if (sum.terms.size() < 2) return std::nullopt;
   for (const auto& [term, factor] : sum.terms) {
     const bool mod = term.op() == Op::FLOORMOD, div = term.op() == Op::FLOORDIV;
     if ((!mod && !div) || !term.src(1).is_int_const()) continue;
@@ -32,22 +84,12 @@ std::optional<Linear> join_remainders(const Linear& sum) {
     const UOp other = mod ? floor_divided(x, c) : floor_remainder(x, c);
     const auto rest = linear_of(other);
     if (!rest || !rest->exact()) continue;
-    auto shorter = add(sum, {.dtype = sum.dtype, .terms = {{term, 1}}, .constant = 0}, -factor);
+    auto shorter = add(sum, one_term(term), -factor);
     if (shorter) shorter = add(*shorter, *inside, scale);
     if (shorter) shorter = add(*shorter, *rest, mod ? -step : -scale);
-    if (shorter && shorter->terms.size() < sum.terms.size()) return shorter;
+    if (shorter && is_shorter(*shorter, sum)) return shorter;
     if (!mod) continue;
-    // x % c + ((x // c) % d) * c is x % (c * d)
-    for (const auto& [t, f] : sum.terms) {
-      if (f != step || t.op() != Op::FLOORMOD || !t.src(1).is_int_const() || !same(t.src(0), other)) continue;
-      const wide both = saturating_mul(c, t.src(1).int_value());
-      if (both <= 0 || !fits(sum.dtype, both)) continue;
-      auto joined = add(sum, {.dtype = sum.dtype, .terms = {{term, 1}}, .constant = 0}, -factor);
-      if (joined) joined = add(*joined, {.dtype = sum.dtype, .terms = {{t, 1}}, .constant = 0}, -f);
-      const auto whole = linear_of(floor_remainder(x, both));
-      if (joined && whole) joined = add(*joined, *whole, factor);
-      if (joined && whole) return joined;
-    }
+    if (auto joined = join_with_remainder(sum, term, factor, c, *inside)) return joined;
   }
   return std::nullopt;
 }
