@@ -77,6 +77,13 @@ std::optional<std::pair<Linear, Linear>> split_factors(const Linear& sum, wide c
   return std::nullopt;
 }
 
+// -1 - sum, when the first factor of the sum is negative: x // c is -1 - (-1 - x) // c, x % c is c - 1 - (-1 - x) % c.
+std::optional<Linear> complement(const Linear& sum) {
+  if (sum.terms.empty() || sum.terms[0].factor >= 0) return std::nullopt;
+  auto opposite = add(constant_sum(sum.dtype, -1), sum, -1);
+  return opposite && opposite->exact() ? opposite : std::nullopt;
+}
+
 UOp divide(Linear sum, wide c) {
   const DType dtype = sum.dtype;
   if (c == 1) return to_uop(sum);
@@ -112,6 +119,7 @@ UOp divide(Linear sum, wide c) {
     if (inside.op() == Op::FLOORMOD && sum.constant == 0 && d > 0 && d % c == 0)
       return floor_remainder(floor_divided(inside.src(0), c), d / c);
   }
+  if (const auto opposite = complement(sum)) return plus(constant_sum(dtype, -1), divide(*opposite, c), -1);
   return plain_div(to_uop(sum), c);
 }
 
@@ -156,6 +164,7 @@ UOp remainder(Linear sum, wide c) {
     const wide d = window->d;
     return plus(window->rest, remainder(std::move(window->multiples), c / d), d);
   }
+  if (const auto opposite = complement(sum)) return plus(constant_sum(dtype, c - 1), remainder(*opposite, c), -1);
   return plain_mod(to_uop(sum), c);
 }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "quern/ir/eval.h"
+#include "quern/ir/node_map.h"
 #include "quern/ir/saturate.h"
 #include "quern/ir/symbolic.h"
 #include "quern/ir/symbolic/division.h"
@@ -12,84 +13,79 @@ namespace {
 
 constexpr size_t kMostOperands = 64;
 
-bool divides(const Linear::Term& t) { return t.value.op() == Op::FLOORMOD || t.value.op() == Op::FLOORDIV; }
+int divisions_in(const Linear& sum) {
+  int count = 0;
+  for (const auto& term : sum.terms)
+    walk(term.value, [&](const UOp& u) { count += u.op() == Op::FLOORMOD || u.op() == Op::FLOORDIV ? 1 : 0; });
+  return count;
+}
 
 // Two divisions fewer, or fewer terms. One division fewer would not do: in -2 * (x // 2) + x % 2 both digits of x can be
 // seen, in 2 * (x % 2) - x they cannot.
 bool is_shorter(const Linear& a, const Linear& b) {
-  const auto x = std::count_if(a.terms.begin(), a.terms.end(), divides);
-  const auto y = std::count_if(b.terms.begin(), b.terms.end(), divides);
+  const int x = divisions_in(a), y = divisions_in(b);
   return x + 2 <= y || (x <= y && a.terms.size() < b.terms.size());
 }
 
-Linear one_term(const UOp& u) { return {.dtype = u.dtype(), .terms = {{u, 1}}, .constant = 0}; }
-
-// x, if u is x // c and x differs from y by a multiple of c.
-std::optional<Linear> dividend_like(const UOp& u, wide c, const Linear& y) {
-  if (u.op() != Op::FLOORDIV || !u.src(1).equals(c)) return std::nullopt;
-  auto x = linear_of(u.src(0));
-  const auto apart = x && x->exact() ? add(*x, y, -1) : std::nullopt;
-  if (!apart || apart->constant % c != 0 || gcd_of_factors(*apart, c) != c) return std::nullopt;
-  return x;
+// The sum with `factor * term` replaced by `scale * (plus - minus)`, if that is shorter.
+std::optional<Linear> replaced(const Linear& sum, const UOp& term, wide factor, wide scale, const UOp& plus,
+                               const UOp& minus, wide factor_of_minus) {
+  const auto x = linear_of(plus), y = linear_of(minus);
+  if (!x || !y || !x->exact() || !y->exact()) return std::nullopt;
+  auto result = add(sum, {.dtype = sum.dtype, .terms = {{term, 1}}, .constant = 0}, -factor);
+  if (result) result = add(*result, *x, scale);
+  if (result) result = add(*result, *y, -saturating_mul(scale, factor_of_minus));
+  return result && is_shorter(*result, sum) ? result : std::nullopt;
 }
 
-// y % c + (x // c) * c is x, and y % c + ((x // c + z) % d) * c is (x + z * c) % (c * d), where x differs from y by a
-// multiple of c. All with a factor.
-std::optional<Linear> join_with_remainder(const Linear& sum, const UOp& mod, wide factor, wide c, const Linear& y) {
-  const wide step = saturating_mul(factor, c);
-  for (const auto& [t, f] : sum.terms) {
-    if (f % step != 0) continue;
-    const auto rest = add(sum, one_term(mod), -factor);
-    if (const auto x = dividend_like(t, c, y); x && rest) {
-      auto joined = add(*rest, *x, factor);
-      if (joined) joined = add(*joined, one_term(t), -step);
-      if (joined && is_shorter(*joined, sum)) return joined;
-    }
-    if (f != step || t.op() != Op::FLOORMOD || !t.src(1).is_int_const() || !rest) continue;
-    const wide both = saturating_mul(c, t.src(1).int_value());
-    const auto inside = linear_of(t.src(0));
-    if (both <= 0 || !fits(sum.dtype, both) || !inside) continue;
-    for (const auto& [v, g] : inside->terms) {
-      const auto x = g == 1 ? dividend_like(v, c, y) : std::nullopt;
-      auto z = x ? add(*inside, one_term(v), -1) : std::nullopt;
-      if (z) z = add(*x, *z, c);
-      if (!z || !z->exact()) continue;
-      const auto whole = linear_of(floor_remainder(to_uop(*z), both));
-      auto joined = whole ? add(*rest, one_term(t), -f) : std::nullopt;
-      if (joined) joined = add(*joined, *whole, factor);
-      if (joined && is_shorter(*joined, sum)) return joined;
-    }
+bool by_constant(const UOp& u, Op op) { return u.op() == op && u.src(1).is_int_const() && u.src(1).int_value() > 0; }
+
+// q % c + ((q // c + z) % d) * c is (q + z * c) % (c * d). The remainder by c is given, q // c may be x // (c * e).
+std::optional<Linear> join_digits(const Linear& sum, const UOp& low, wide factor, const UOp& high, wide c) {
+  const auto inside = linear_of(high.src(0));
+  const wide both = saturating_mul(c, high.src(1).int_value());
+  if (!inside || !fits(sum.dtype, both)) return std::nullopt;
+  for (const auto& [v, g] : inside->terms) {
+    if (g != 1 || !by_constant(v, Op::FLOORDIV) || v.src(1).int_value() % c != 0) continue;
+    const UOp q = floor_divided(v.src(0), v.src(1).int_value() / c);
+    if (!same(floor_remainder(q, c), low)) continue;
+    const auto digits = linear_of(q);
+    auto z = add(*inside, {.dtype = sum.dtype, .terms = {{v, 1}}, .constant = 0}, -1);
+    if (z && digits) z = add(*digits, *z, c);
+    if (!z || !digits || !digits->exact() || !z->exact()) continue;
+    const auto whole = linear_of(floor_remainder(to_uop(*z), both));
+    auto joined = add(sum, {.dtype = sum.dtype, .terms = {{high, 1}}, .constant = 0}, -saturating_mul(factor, c));
+    if (joined) joined = add(*joined, {.dtype = sum.dtype, .terms = {{low, 1}}, .constant = 0}, -factor);
+    if (joined && whole) joined = add(*joined, *whole, factor);
+    if (joined && whole && is_shorter(*joined, sum)) return joined;
   }
   return std::nullopt;
 }
 
-// b * (x % c) is b * x - b * c * (x // c), and the other way about. Either is used when it makes the sum shorter:
-// so (x // c) * c + x % c becomes x, and x - (x // c) * c becomes x % c.
+// c * (x // c) is x - x % c, and x % c is x - c * (x // c). Either is used when it makes the sum shorter: so
+// (x // c) * c + x % c becomes x, and x - (x // c) * c becomes x % c.
 std::optional<Linear> join_remainders(const Linear& sum) {
   if (sum.terms.size() < 2) return std::nullopt;
+  auto partner = [&](const UOp& term, wide step) {
+    return std::any_of(sum.terms.begin(), sum.terms.end(),
+                       [&](const Linear::Term& t) { return !same(t.value, term) && t.factor % step == 0; });
+  };
   for (const auto& [term, factor] : sum.terms) {
-    const bool mod = term.op() == Op::FLOORMOD, div = term.op() == Op::FLOORDIV;
-    if ((!mod && !div) || !term.src(1).is_int_const()) continue;
-    const UOp& x = term.src(0);
-    const wide c = term.src(1).int_value();
-    if (c <= 0) continue;
-    const wide scale = mod ? factor : factor / c;  // of x
-    if (div && factor % c != 0) continue;
-    const wide step = saturating_mul(scale, c);
-    const bool partner = std::any_of(sum.terms.begin(), sum.terms.end(), [&](const Linear::Term& t) {
-      return !same(t.value, term) && (mod ? t.factor % step == 0 : t.factor % scale == 0);
-    });
-    const auto inside = partner ? linear_of(x) : std::nullopt;
-    if (!inside || !inside->exact()) continue;
-    const UOp other = mod ? floor_divided(x, c) : floor_remainder(x, c);
-    const auto rest = linear_of(other);
-    if (!rest || !rest->exact()) continue;
-    auto shorter = add(sum, one_term(term), -factor);
-    if (shorter) shorter = add(*shorter, *inside, scale);
-    if (shorter) shorter = add(*shorter, *rest, mod ? -step : -scale);
-    if (shorter && is_shorter(*shorter, sum)) return shorter;
-    if (!mod) continue;
-    if (auto joined = join_with_remainder(sum, term, factor, c, *inside)) return joined;
+    if (by_constant(term, Op::FLOORDIV)) {
+      // x // k is q // c with q = x // (k / c), for the c that the factor has in common with k
+      const wide k = term.src(1).int_value(), c = gcd(factor, k);
+      if (c == 1 || !partner(term, factor / c)) continue;
+      const UOp q = floor_divided(term.src(0), k / c);
+      if (auto shorter = replaced(sum, term, factor, factor / c, q, floor_remainder(q, c), 1)) return shorter;
+    } else if (by_constant(term, Op::FLOORMOD)) {
+      const wide c = term.src(1).int_value(), step = saturating_mul(factor, c);
+      if (!partner(term, step)) continue;
+      const UOp& x = term.src(0);
+      if (auto shorter = replaced(sum, term, factor, factor, x, floor_divided(x, c), c)) return shorter;
+      for (const auto& [other, f] : sum.terms)
+        if (f == step && by_constant(other, Op::FLOORMOD))
+          if (auto joined = join_digits(sum, term, factor, other, c)) return joined;
+    }
   }
   return std::nullopt;
 }
