@@ -77,7 +77,7 @@ std::optional<std::pair<Linear, Linear>> split_factors(const Linear& sum, wide c
   return std::nullopt;
 }
 
-// -1 - sum, when the first factor of the sum is negative: x // c is -1 - (-1 - x) // c, x % c is c - 1 - (-1 - x) % c.
+// -1 - sum, when the first factor of the sum is negative: x // c is -1 - (-1 - x) // c.
 std::optional<Linear> complement(const Linear& sum) {
   if (sum.terms.empty() || sum.terms[0].factor >= 0) return std::nullopt;
   auto opposite = add(constant_sum(sum.dtype, -1), sum, -1);
@@ -164,8 +164,17 @@ UOp remainder(Linear sum, wide c) {
     const wide d = window->d;
     return plus(window->rest, remainder(std::move(window->multiples), c / d), d);
   }
-  if (const auto opposite = complement(sum)) return plus(constant_sum(dtype, c - 1), remainder(*opposite, c), -1);
-  return plain_mod(to_uop(sum), c);
+  // Of the factors that are the same modulo c the one that is not negative; but c - 1 everywhere is a sign, that of
+  // (x + 1) % 2 = 1 - x % 2 too.
+  Linear least = sum;
+  for (auto& term : least.terms) term.factor = floor_mod(term.factor, c);
+  if (!least.exact()) return plain_mod(to_uop(sum), c);
+  const bool negated = (c > 2 || least.constant == 1) && std::all_of(least.terms.begin(), least.terms.end(),
+                                            [&](const Linear::Term& t) { return t.factor == c - 1; });
+  if (!negated || !dtype.is_signed()) return plain_mod(to_uop(least), c);
+  for (auto& term : least.terms) term.factor = 1;
+  least.constant = c - 1 - least.constant;
+  return plus(constant_sum(dtype, c - 1), remainder(std::move(least), c), -1);
 }
 
 UOp simplify_div(const UOp& x, const UOp& c) {

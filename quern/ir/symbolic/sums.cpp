@@ -62,6 +62,19 @@ std::optional<Linear> join_digits(const Linear& sum, const UOp& low, wide factor
   return std::nullopt;
 }
 
+// y % c is c - 1 - (-1 - y) % c, used where the sum has the latter.
+UOp opposite_in(const Linear& sum, const UOp& mod) {
+  const auto y = by_constant(mod, Op::FLOORMOD) ? linear_of(mod.src(0)) : std::nullopt;
+  if (!y || !sum.dtype.is_signed()) return mod;
+  const wide c = mod.src(1).int_value();
+  const auto minus_one = Linear{.dtype = sum.dtype, .terms = {}, .constant = -1};
+  const auto opposite = add(minus_one, *y, -1);
+  if (!opposite || !opposite->exact()) return mod;
+  const UOp other = floor_remainder(to_uop(*opposite), c);
+  const bool found = std::any_of(sum.terms.begin(), sum.terms.end(), [&](const Linear::Term& t) { return same(t.value, other); });
+  return found ? other * -1 + (c - 1) : mod;
+}
+
 // c * (x // c) is x - x % c, and x % c is x - c * (x // c). Either is used when it makes the sum shorter: so
 // (x // c) * c + x % c becomes x, and x - (x // c) * c becomes x % c.
 std::optional<Linear> join_remainders(const Linear& sum) {
@@ -72,11 +85,17 @@ std::optional<Linear> join_remainders(const Linear& sum) {
   };
   for (const auto& [term, factor] : sum.terms) {
     if (by_constant(term, Op::FLOORDIV)) {
-      // x // k is q // c with q = x // (k / c), for the c that the factor has in common with k
-      const wide k = term.src(1).int_value(), c = gcd(factor, k);
-      if (c == 1 || !partner(term, factor / c)) continue;
-      const UOp q = floor_divided(term.src(0), k / c);
-      if (auto shorter = replaced(sum, term, factor, factor / c, q, floor_remainder(q, c), 1)) return shorter;
+      // x // k is q // c with q = x // (k / c): for the c that the factor has in common with k, or a c of a remainder
+      const wide k = term.src(1).int_value();
+      std::vector<wide> divisors{gcd(factor, k)};
+      for (const auto& [other, f] : sum.terms)
+        if (by_constant(other, Op::FLOORMOD)) divisors.push_back(gcd(divisors[0], other.src(1).int_value()));
+      for (const wide c : divisors) {
+        if (c == 1 || !partner(term, factor / c)) continue;
+        const UOp q = floor_divided(term.src(0), k / c);
+        if (auto shorter = replaced(sum, term, factor, factor / c, q, opposite_in(sum, floor_remainder(q, c)), 1))
+          return shorter;
+      }
     } else if (by_constant(term, Op::FLOORMOD)) {
       const wide c = term.src(1).int_value(), step = saturating_mul(factor, c);
       if (!partner(term, step)) continue;
