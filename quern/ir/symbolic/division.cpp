@@ -84,6 +84,24 @@ std::optional<Linear> complement(const Linear& sum) {
   return opposite && opposite->exact() ? opposite : std::nullopt;
 }
 
+// (x // d + a) // c is (x + a * d) // (c * d), if x // d is the only quotient.
+std::optional<std::pair<Linear, wide>> join_quotient(const Linear& sum, wide c) {
+  const Linear::Term* quotient = nullptr;
+  for (const auto& term : sum.terms) {
+    if (!term.value.ops_below().contains(Op::FLOORDIV)) continue;
+    if (quotient != nullptr || term.factor != 1 || term.value.op() != Op::FLOORDIV) return std::nullopt;
+    quotient = &term;
+  }
+  if (quotient == nullptr || !quotient->value.src(1).is_int_const()) return std::nullopt;
+  const wide d = quotient->value.src(1).int_value();
+  const auto x = linear_of(quotient->value.src(0));
+  if (d <= 0 || !fits(sum.dtype, saturating_mul(c, d)) || !x || !x->exact()) return std::nullopt;
+  auto joined = add(sum, {.dtype = sum.dtype, .terms = {{quotient->value, 1}}, .constant = 0}, -1);
+  if (joined) joined = add(*x, *joined, d);
+  if (!joined || !joined->exact()) return std::nullopt;
+  return std::pair(std::move(*joined), c * d);
+}
+
 UOp divide(Linear sum, wide c) {
   const DType dtype = sum.dtype;
   if (c == 1) return to_uop(sum);
@@ -105,22 +123,35 @@ UOp divide(Linear sum, wide c) {
   if (auto window = find_window(sum, c)) return divide(std::move(window->multiples), c / window->d);
   if (auto parts = split_factors(sum, c)) return to_uop(parts->first);
 
-  if (sum.terms.size() == 1 && sum.terms[0].factor == 1 && sum.terms[0].value.src().size() == 2 &&
-      sum.terms[0].value.src(1).is_int_const()) {
-    const UOp inside = sum.terms[0].value;
-    const wide d = inside.src(1).int_value();
-    // (x // d + k) // c is (x + k * d) // (c * d)
-    if (inside.op() == Op::FLOORDIV && d > 0 && fits(dtype, saturating_mul(c, d))) {
-      const auto x = linear_of(inside.src(0));
-      const auto moved = x && x->exact() ? add(*x, constant_sum(dtype, saturating_mul(sum.constant, d))) : std::nullopt;
-      if (moved && moved->exact()) return divide(*moved, c * d);
-    }
-    // (x % (c * n)) // c is (x // c) % n
-    if (inside.op() == Op::FLOORMOD && sum.constant == 0 && d > 0 && d % c == 0)
-      return floor_remainder(floor_divided(inside.src(0), c), d / c);
-  }
+  if (auto joined = join_quotient(sum, c)) return divide(std::move(joined->first), joined->second);
+  // (x % (c * n)) // c is (x // c) % n
+  const UOp& first = sum.terms[0].value;
+  if (sum.terms.size() == 1 && sum.terms[0].factor == 1 && sum.constant == 0 && first.op() == Op::FLOORMOD &&
+      first.src(1).is_int_const() && first.src(1).int_value() > 0 && first.src(1).int_value() % c == 0)
+    return floor_remainder(floor_divided(first.src(0), c), first.src(1).int_value() / c);
   if (const auto opposite = complement(sum)) return plus(constant_sum(dtype, -1), divide(*opposite, c), -1);
   return plain_div(to_uop(sum), c);
+}
+
+// Factors that differ by a multiple of c mean the same: the one nearest to 0 is written. If that makes the first one
+// negative the sign comes out, x % c = c - 1 - (-1 - x) % c; in (x + 1) % 2 = 1 - x % 2 it is seen in the constant.
+UOp centred_mod(Linear sum, wide c) {
+  Linear centred = constant_sum(sum.dtype, floor_mod(sum.constant, c));
+  for (const auto& [value, factor] : sum.terms) {
+    const wide f = floor_mod(factor, c);
+    centred.terms.push_back({value, 2 * f > c ? f - c : f});
+  }
+  const auto sign = std::find_if(centred.terms.begin(), centred.terms.end(),
+                                 [&](const Linear::Term& t) { return 2 * t.factor != c; });
+  const bool negative = sign == centred.terms.end() ? centred.constant == 1 : sign->factor < 0;
+  if (negative) {
+    for (auto& term : centred.terms)
+      if (2 * term.factor != c) term.factor = -term.factor;
+    centred.constant = c - 1 - centred.constant;
+  }
+  if (!sum.dtype.is_signed() || !centred.exact()) return plain_mod(to_uop(sum), c);
+  const UOp mod = plain_mod(to_uop(centred), c);
+  return negative ? plus(constant_sum(sum.dtype, c - 1), mod, -1) : mod;
 }
 
 UOp remainder(Linear sum, wide c) {
@@ -164,17 +195,7 @@ UOp remainder(Linear sum, wide c) {
     const wide d = window->d;
     return plus(window->rest, remainder(std::move(window->multiples), c / d), d);
   }
-  // Of the factors that are the same modulo c the one that is not negative; but c - 1 everywhere is a sign, that of
-  // (x + 1) % 2 = 1 - x % 2 too.
-  Linear least = sum;
-  for (auto& term : least.terms) term.factor = floor_mod(term.factor, c);
-  if (!least.exact()) return plain_mod(to_uop(sum), c);
-  const bool negated = (c > 2 || least.constant == 1) && std::all_of(least.terms.begin(), least.terms.end(),
-                                            [&](const Linear::Term& t) { return t.factor == c - 1; });
-  if (!negated || !dtype.is_signed()) return plain_mod(to_uop(least), c);
-  for (auto& term : least.terms) term.factor = 1;
-  least.constant = c - 1 - least.constant;
-  return plus(constant_sum(dtype, c - 1), remainder(std::move(least), c), -1);
+  return centred_mod(std::move(sum), c);
 }
 
 UOp simplify_div(const UOp& x, const UOp& c) {

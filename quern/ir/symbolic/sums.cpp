@@ -62,19 +62,6 @@ std::optional<Linear> join_digits(const Linear& sum, const UOp& low, wide factor
   return std::nullopt;
 }
 
-// y % c is c - 1 - (-1 - y) % c, used where the sum has the latter.
-UOp opposite_in(const Linear& sum, const UOp& mod) {
-  const auto y = by_constant(mod, Op::FLOORMOD) ? linear_of(mod.src(0)) : std::nullopt;
-  if (!y || !sum.dtype.is_signed()) return mod;
-  const wide c = mod.src(1).int_value();
-  const auto minus_one = Linear{.dtype = sum.dtype, .terms = {}, .constant = -1};
-  const auto opposite = add(minus_one, *y, -1);
-  if (!opposite || !opposite->exact()) return mod;
-  const UOp other = floor_remainder(to_uop(*opposite), c);
-  const bool found = std::any_of(sum.terms.begin(), sum.terms.end(), [&](const Linear::Term& t) { return same(t.value, other); });
-  return found ? other * -1 + (c - 1) : mod;
-}
-
 // c * (x // c) is x - x % c, and x % c is x - c * (x // c). Either is used when it makes the sum shorter: so
 // (x // c) * c + x % c becomes x, and x - (x // c) * c becomes x % c.
 std::optional<Linear> join_remainders(const Linear& sum) {
@@ -93,7 +80,7 @@ std::optional<Linear> join_remainders(const Linear& sum) {
       for (const wide c : divisors) {
         if (c == 1 || !partner(term, factor / c)) continue;
         const UOp q = floor_divided(term.src(0), k / c);
-        if (auto shorter = replaced(sum, term, factor, factor / c, q, opposite_in(sum, floor_remainder(q, c)), 1))
+        if (auto shorter = replaced(sum, term, factor, factor / c, q, floor_remainder(q, c), 1))
           return shorter;
       }
     } else if (by_constant(term, Op::FLOORMOD)) {
