@@ -40,24 +40,42 @@ std::optional<Linear> replaced(const Linear& sum, const UOp& term, wide factor, 
 
 bool by_constant(const UOp& u, Op op) { return u.op() == op && u.src(1).is_int_const() && u.src(1).int_value() > 0; }
 
-// q % c + ((q // c + z) % d) * c is (q + z * c) % (c * d). The remainder by c is given, q // c may be x // (c * e).
-std::optional<Linear> join_digits(const Linear& sum, const UOp& low, wide factor, const UOp& high, wide c) {
-  const auto inside = linear_of(high.src(0));
-  const wide both = saturating_mul(c, high.src(1).int_value());
-  if (!inside || !fits(sum.dtype, both)) return std::nullopt;
-  for (const auto& [v, g] : inside->terms) {
-    if (g != 1 || !by_constant(v, Op::FLOORDIV) || v.src(1).int_value() % c != 0) continue;
+// A digit with its factor, and what that leaves when size - 1 - m is written for the digit m.
+struct Digit {
+  wide factor, constant;
+};
+Digit opposite(Digit d, wide size) { return {-d.factor, saturating_add(d.constant, saturating_mul(d.factor, size - 1))}; }
+
+// q % c + ((q // c + z) % d) * c is (q + z * c) % (c * d). Either digit m may be there as size - 1 - m, and q // c as
+// x // (c * e).
+std::optional<Linear> join_digits(const Linear& sum, const Linear::Term& low, const Linear::Term& high) {
+  const wide c = low.value.src(1).int_value(), d = high.value.src(1).int_value();
+  const auto inside = linear_of(high.value.src(0));
+  if (!inside || !inside->exact() || !fits(sum.dtype, saturating_mul(c, d))) return std::nullopt;
+  for (const auto& [v, sign] : inside->terms) {
+    if ((sign != 1 && sign != -1) || !by_constant(v, Op::FLOORDIV) || v.src(1).int_value() % c != 0) continue;
     const UOp q = floor_divided(v.src(0), v.src(1).int_value() / c);
-    if (!same(floor_remainder(q, c), low)) continue;
-    const auto digits = linear_of(q);
-    auto z = add(*inside, {.dtype = sum.dtype, .terms = {{v, 1}}, .constant = 0}, -1);
-    if (z && digits) z = add(*digits, *z, c);
-    if (!z || !digits || !digits->exact() || !z->exact()) continue;
-    const auto whole = linear_of(floor_remainder(to_uop(*z), both));
-    auto joined = add(sum, {.dtype = sum.dtype, .terms = {{high, 1}}, .constant = 0}, -saturating_mul(factor, c));
-    if (joined) joined = add(*joined, {.dtype = sum.dtype, .terms = {{low, 1}}, .constant = 0}, -factor);
-    if (joined && whole) joined = add(*joined, *whole, factor);
-    if (joined && whole && is_shorter(*joined, sum)) return joined;
+    const auto digits = linear_of(q), remainder = linear_of(floor_remainder(q, c));
+    if (!digits || !digits->exact() || !remainder || remainder->terms.size() != 1) continue;
+    const auto& [value, side] = remainder->terms[0];
+    if (!same(value, low.value) || (side != 1 && side != -1) || remainder->constant != (side == 1 ? 0 : c - 1)) continue;
+    Digit first{low.factor, 0}, second{high.factor, 0};
+    if (side == -1) first = opposite(first, c);
+    if (sign == -1) second = opposite(second, d);
+    if (second.factor != saturating_mul(first.factor, c)) continue;
+
+    auto z = add({.dtype = sum.dtype, .terms = {}, .constant = sign == 1 ? 0 : -1}, *inside, sign);
+    if (z) z = add(*z, {.dtype = sum.dtype, .terms = {{v, 1}}, .constant = 0}, -1);
+    if (z) z = add(*digits, *z, c);
+    if (!z || !z->exact()) continue;
+    const auto whole = linear_of(floor_remainder(to_uop(*z), c * d));
+    auto joined = add(sum, {.dtype = sum.dtype, .terms = {{high.value, 1}}, .constant = 0}, -high.factor);
+    if (joined) joined = add(*joined, {.dtype = sum.dtype, .terms = {{low.value, 1}}, .constant = 0}, -low.factor);
+    if (joined && whole) joined = add(*joined, *whole, first.factor);
+    if (!joined || !whole) continue;
+    joined->constant = saturating_add(joined->constant, saturating_add(first.constant, second.constant));
+    joined = add({.dtype = sum.dtype, .terms = {}, .constant = 0}, *joined, 1);
+    if (joined && is_shorter(*joined, sum)) return joined;
   }
   return std::nullopt;
 }
@@ -88,9 +106,9 @@ std::optional<Linear> join_remainders(const Linear& sum) {
       if (!partner(term, step)) continue;
       const UOp& x = term.src(0);
       if (auto shorter = replaced(sum, term, factor, factor, x, floor_divided(x, c), c)) return shorter;
-      for (const auto& [other, f] : sum.terms)
-        if (f == step && by_constant(other, Op::FLOORMOD))
-          if (auto joined = join_digits(sum, term, factor, other, c)) return joined;
+      for (const Linear::Term& other : sum.terms)
+        if ((other.factor == step || other.factor == -step) && by_constant(other.value, Op::FLOORMOD))
+          if (auto joined = join_digits(sum, {term, factor}, other)) return joined;
     }
   }
   return std::nullopt;
