@@ -352,8 +352,8 @@ class Matcher {
     const Op op = op_of(p);
     if (!a) return std::nullopt;
     if (op == Op::AND && *a == 0) return 0;
-    if (op == Op::OR && *a == 1) return 1;
     const std::optional<wide> b = number(child(p, 1));
+    if (op == Op::OR && *a == 1 && !b) return 1;  // of conditions; 1 | 2 of constants is 3
     if (!b) return std::nullopt;
     switch (op) {
       case Op::ADD: return saturating_add(*a, *b);

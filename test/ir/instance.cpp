@@ -270,7 +270,7 @@ UOp Generator::integer(DType dtype, int depth) {
   if (depth <= 0) return random.chance(85) ? leaf(dtype) : constant(dtype);
   auto part = [&] { return integer(dtype, depth - 1); };
   auto make = [&](Op op, const UOp& a, const UOp& b) { return UOp::make(op, dtype, {a, b}); };
-  if (gates_ && !in_condition_ && random.chance(10))
+  if (gates_ && random.chance(10))
     return UOp::make(Op::WHERE, dtype, {condition(dtypes::bool_, depth - 1), part(), UOp::invalid(dtype)});
   const int64_t kind = random.between(0, 99);
   if (kind < 8) return integer(dtype, 0);
@@ -300,35 +300,29 @@ UOp Generator::integer(DType dtype, int depth) {
 }
 
 UOp Generator::condition(DType dtype, int depth) {
-  const bool outside = std::exchange(in_condition_, true);
-  auto done = [&](UOp u) {
-    in_condition_ = outside;
-    return u;
-  };
   auto part = [&] { return condition(dtype, depth - 1); };
-  if (depth <= 0) return done(random.chance(95) ? leaf(dtype) : constant(dtype));
+  if (depth <= 0) return random.chance(95) ? leaf(dtype) : constant(dtype);
   const int64_t kind = random.between(0, 99);
   if (kind < 50) {  // of the same expression again and again
     const DType d = integer_type();
     UOps& known = compared_[d.kind()];
     if (known.size() < 2 || random.chance(30)) known.push_back(integer(d, random.chance(60) ? 0 : depth - 1));
     const UOp less = UOp::make(Op::CMPLT, dtype, {random.of(known), constant(d)});
-    return done(random.chance(60) ? less : ~less);
+    return random.chance(60) ? less : ~less;
   }
   if (kind < 65) {
     const DType d = integer_type();
     constexpr Op compare[] = {Op::CMPLT, Op::CMPEQ, Op::CMPNE, Op::CMPLE};
-    return done(UOp::make(random.of(compare), dtype, {integer(d, depth - 1), integer(d, depth - 1)}));
+    return UOp::make(random.of(compare), dtype, {integer(d, depth - 1), integer(d, depth - 1)});
   }
   if (kind < 70) {
-    const UOp x = number(dtypes::float32, depth - 1);
-    return done(
-        UOp::make(random.chance(50) ? Op::CMPLT : Op::CMPEQ, dtype, {x, number(dtypes::float32, depth - 1)}));
+    const Op op = random.chance(50) ? Op::CMPLT : Op::CMPEQ;
+    return UOp::make(op, dtype, {number(dtypes::float32, depth - 1), number(dtypes::float32, depth - 1)});
   }
-  if (kind < 76) return done(~part());
-  if (kind < 94) return done(UOp::make(random.chance(60) ? Op::AND : Op::OR, dtype, {part(), part()}));
-  if (kind < 97) return done(UOp::make(Op::WHERE, dtype, {part(), part(), part()}));
-  return done(leaf(dtype));
+  if (kind < 76) return ~part();
+  if (kind < 94) return UOp::make(random.chance(60) ? Op::AND : Op::OR, dtype, {part(), part()});
+  if (kind < 97) return UOp::make(Op::WHERE, dtype, {part(), part(), part()});
+  return leaf(dtype);
 }
 
 UOp Generator::number(DType dtype, int depth) {
@@ -347,10 +341,7 @@ UOp Generator::number(DType dtype, int depth) {
   if (kind < 90) return UOp::make(Op::WHERE, dtype, {condition(dtypes::bool_, depth - 1), part(), part()});
   const DType from = random.of(kValueTypes);
   if (from == dtype) return part();
-  const bool outside = std::exchange(in_condition_, true);  // a float is never Invalid
-  const UOp inside = expression(from, depth - 1);
-  in_condition_ = outside;
-  return inside.cast(dtype);
+  return expression(from, depth - 1).cast(dtype);
 }
 
 UOp Generator::expression(DType dtype, int depth) {

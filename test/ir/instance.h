@@ -83,8 +83,7 @@ class Generator {
   DType favourite_type_;
   wide favourite_ = 1;
   int64_t names_ = 0;
-  bool gates_ = false;         // where(condition, value, invalid) may occur
-  bool in_condition_ = false;  // conditions are never Invalid
+  bool gates_ = false;  // where(condition, value, invalid) may occur
 };
 
 }  // namespace quern

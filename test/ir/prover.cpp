@@ -33,6 +33,8 @@ Effort usual_effort() {
 
 void Proof::add(const Proof& o) {
   rules += o.rules, instances += o.instances, points += o.points, overflows += o.overflows;
+  if (rarest.empty() || o.least_instances < least_instances)
+    least_instances = o.least_instances, rarest = o.rarest;
   proved += o.proved, foreign += o.foreign;
   unproved.insert(unproved.end(), o.unproved.begin(), o.unproved.end());
   failures.insert(failures.end(), o.failures.begin(), o.failures.end());
@@ -40,7 +42,9 @@ void Proof::add(const Proof& o) {
 
 std::string Proof::summary() const {
   std::string s = fmt::format("{} rules", rules);
-  if (instances) s += fmt::format(", {} instances, {} points", instances, points);
+  if (instances)
+    s += fmt::format(", {} instances (fewest, {}, of {}), {} points", instances, least_instances, rarest,
+                     points);
   if (overflows) s += fmt::format(" ({} overflowed)", overflows);
   if (proved || foreign || !unproved.empty())
     s += fmt::format(", {} proved by z3, {} not proved, {} outside of it", proved, unproved.size(), foreign);
@@ -109,6 +113,8 @@ class RuleCheck {
     if (!rule_.has_function()) go_over_variables();
     meet_expressions();
     if (fired_ == 0 && !failed()) fail("no instance was found that it applies to");
+    proof_.least_instances = fired_;
+    proof_.rarest = rule_.text();
     return std::move(proof_);
   }
 
@@ -172,14 +178,15 @@ class RuleCheck {
 
   // Variables of different bounds, where bounds may matter.
   UOps variables(const std::string& name, DType dtype) const {
-    if (!dtype.is_int()) return {value_leaf(dtype, static_cast<int64_t>(name[0]))};
+    const auto slot = static_cast<int64_t>(name[0]) * 256 + (name.size() > 1 ? name[1] : 0);
+    if (!dtype.is_int()) return {value_leaf(dtype, slot)};
     const wide min = int_min(dtype), max = int_max(dtype);
     UOps result;
     auto add = [&](wide low, wide high) {
-      if (low < min || high > max || !fits(dtypes::int64, high)) return;
+      if (low > high || low < min || high > max || !fits(dtypes::int64, high)) return;
       result.push_back(UOp::variable(name, static_cast<int64_t>(low), static_cast<int64_t>(high), dtype));
     };
-    if (dtype.kind() == Scalar::UInt64) result.push_back(value_leaf(dtype, static_cast<int64_t>(name[0])));
+    if (dtype.kind() == Scalar::UInt64) result.push_back(value_leaf(dtype, slot));
     add(min, max);
     if (dtype.is_index()) add(-20, 20), add(-(wide{1} << 31), wide{1} << 31);
     if (!rule_.condition()) return result;
@@ -232,12 +239,12 @@ class RuleCheck {
 
     std::vector<size_t> sizes;
     int64_t count = 1;
-    const int64_t most_instances = scaled(small ? 3000 : 300);
+    const int64_t most_instances = scaled(small ? 4000 : 600);
     for (const UOps& some : options) {
       sizes.push_back(some.size());
       count = std::min(count * static_cast<int64_t>(some.size()), most_instances);
     }
-    const int64_t points = std::clamp<int64_t>(scaled(small ? 300000 : 40000) / count, 32, 65536);
+    const int64_t points = std::clamp<int64_t>(scaled(small ? 600000 : 80000) / count, 32, 65536);
     choices.variable = choices.constant = [&](const std::string& name, DType) { return now.at(name); };
     combinations(sizes, most_instances, random_, [&](const std::vector<size_t>& chosen) {
       for (size_t k = 0; k < chosen.size(); k++) now[names[k]] = options[k][chosen[k]];
@@ -251,12 +258,12 @@ class RuleCheck {
 
   void meet_expressions() {
     Generator generator(random_.bits());
-    const int64_t wanted = fired_ + scaled(rule_.has_function() ? 1500 : 150);
-    const int64_t most_tries = scaled(rule_.has_function() ? 40000 : 4000) + 20000;
+    const int64_t wanted = fired_ + scaled(rule_.has_function() ? 4000 : 300);
+    const int64_t most_tries = scaled(rule_.has_function() ? 60000 : 6000) + 20000;
     const int64_t points = scale_ < 1 ? 60 : 200;
     for (int64_t tries = 0; tries < most_tries && fired_ < wanted && !failed(); tries++) {
       // Once found to be rare, it is looked for only as long as needed.
-      if (tries > scaled(40000) && fired_ > 0) break;
+      if (tries > scaled(60000) && fired_ > 0) break;
       UOp before = generator.instance(rule_.left());
       if (!before || before.toposort().size() > 60) continue;
       if (tries % 2 == 1) before = with_simple_sources(before);
@@ -269,6 +276,8 @@ class RuleCheck {
     UOps sources;
     try {
       for (const UOp& s : u.src()) sources.push_back(s.simplify());
+    } catch (const RewriteError&) {  // rules that do not come to rest: the fuzzer's to find
+      return {};
     } catch (const std::exception& e) {
       fail(fmt::format("{}\nthrown by simplify() of the sources of\n{}", e.what(), u.text()));
       return {};

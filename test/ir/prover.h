@@ -29,8 +29,10 @@ Effort usual_effort();
 
 struct Proof {
   int64_t rules = 0;
-  int64_t instances = 0;  // graphs that the rule changed
-  int64_t points = 0;     // values of their leaves that were compared
+  int64_t instances = 0;        // graphs that the rule changed
+  int64_t least_instances = 0;  // of any rule, and which one that is
+  std::string rarest;
+  int64_t points = 0;  // values of their leaves that were compared
   int64_t overflows =
       0;                // of these, left out because index arithmetic overflowed in the rewritten graph only
   int64_t proved = 0;   // pairs of rule and dtypes that the solver proved,

@@ -6,13 +6,13 @@
 namespace quern {
 namespace {
 
-// x / c is x * (1 / c) to the bit when c is a power of two and 1 / c is a normal number of the dtype.
+// x / c is x * (1 / c) to the bit when c is a power of two and 1 / c is a finite value of the dtype.
 UOp multiply_by_reciprocal(const UOp& x, const UOp& c) {
   const double v = c.value().as_float();
   int exponent = 0;
   if (!std::isfinite(v) || v == 0.0 || std::fabs(std::frexp(v, &exponent)) != 0.5) return {};
   const double inverse = 1.0 / v;
-  if (round_float(c.dtype(), inverse) != inverse) return {};
+  if (!std::isfinite(inverse) || round_float(c.dtype(), inverse) != inverse) return {};
   return UOp::make(Op::MUL, x.dtype(), {x, UOp::constant(c.dtype(), inverse)});
 }
 
