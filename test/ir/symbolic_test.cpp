@@ -39,6 +39,7 @@ TEST(Simplify, Sums) {
       {"and with a shift inside", "(r0[20] + 3) // 4 * 4 + (r0 + 3) % 4", "r0[20] + 3"},
       {"what is left of a quotient is a remainder", "r0[20] - r0 // 4 * 4", "r0[20] % 4"},
       {"digits of a number are joined", "r0[60] // 5 % 4 * 5 + r0 % 5", "r0[60] % 20"},
+      {"digits of a flipped number", "r0[60] // 5 * -5 + (r0 * -1 + 4) % 5", "r0[60] * -1 + 4"},
       {"three digits are joined", "r0[60] // 20 * 20 + r0 // 5 % 4 * 5 + r0 % 5", "r0[60]"},
   });
 }
@@ -60,6 +61,9 @@ TEST(Simplify, Divisions) {
       {"negative multiples", "($a[-9..9] * -4 + r0[4]) // 4", "$a[-9..9] * -1"},
       {"a negative divisor", "$a[0..9] // -1", "$a[0..9] * -1"},
       {"floor of a negative number", "($a[-9..9] * 4 - 1) // 4", "$a[-9..9] + -1"},
+      {"a sign comes out of a division", "(7 - r0[8]) // 4", "r0[8] // 4 * -1 + 1"},
+      {"and out of a remainder", "(7 - r0[8]) % 4", "r0[8] % 4 * -1 + 3"},
+      {"a quotient in a sum", "(r0[9] // 2 + r1[9] * 3) // 4", "(r0[9] + r1[9] * 6) // 8"},
       {"its remainder", "($a[-9..9] * 4 - 1) % 4", "3"},
       {"by a symbol", "(r0[5] * $n[1..9] + r1[$n]) // $n", "r0[5]"},
       {"remainder by a symbol", "(r0[5] * $n[1..9] + r1[$n]) % $n", "r1[$n[1..9]]"},
@@ -134,6 +138,10 @@ TEST(Simplify, Gates) {
       {"and from below", "where(4 <= r0[9], (r0 + 4) // 8, invalid)", "where(!(r0[9] < 4), 1, invalid)"},
       {"a gate that holds", "where(r0[9] < 9, r0, invalid)", "r0[9]"},
       {"one that never does", "where(r0[9] < 0, r0, invalid)", "invalid"},
+      {"a gate stays around a constant", "where(r0[9] < 3, r1[4], invalid) * 0", "where(r0[9] < 3, 0, invalid)"},
+      {"a gate in one branch comes out", "where(r0[9] < 3, where(r1[4] < 2, r1, invalid), 0)",
+       "where(!(r0[9] < 3) | (r1[4] < 2), where(r0 < 3, r1, 0), invalid)"},
+      {"a condition is never invalid", "where(r0[9] < 3, r0, invalid) < 2", "r0[9] < 2"},
       {"an equality is a value", "where(r0[9] == 3, r0 * 5, invalid)", "where(r0[9] == 3, 15, invalid)"},
   });
 }
@@ -176,6 +184,7 @@ TEST(Simplify, FixedWidthIntegersWrap) {
   }
   check({
       {"sums are sums modulo 256", "$a[0..255]:uint8 * 255 + $a", "0:uint8"},
+      {"even large factors", "$a[0..9]:uint64 * 18446744073709551615 * 18446744073709551615", "$a[0..9]:uint64"},
       {"factors wrap", "$a[0..255]:uint8 * 16 * 16", "0:uint8"},
       {"what cannot wrap is an integer", "$a[0..20]:int8 * 4 // 4", "$a[0..20]:int8"},
       {"and is compared as one", "$a[0..20]:int8 * 4 < 8", "$a[0..20]:int8 < 2"},
@@ -297,6 +306,8 @@ TEST(Views, Pads) {
       {"and back", a.pad({{2, 3}, {1, 1}}).shrink({{2, 8}, {1, 6}}), a, "r0[6] * 5 + r1[5]"},
       {"of a pad", a.pad({{1, 0}, {0, 2}}).pad({{1, 2}, {0, 1}}), a.pad({{2, 2}, {0, 3}})},
       {"one axis after the other", a.pad({{1, 1}, {0, 0}}).pad({{0, 0}, {2, 2}}), a.pad({{0, 0}, {2, 2}}).pad({{1, 1}, {0, 0}})},
+      {"of an axis of one", View({1}).pad({{1, 1}}), View({1}).reshape({1, 1}).pad({{1, 1}, {0, 0}}).reshape({3}),
+       "where(!(r0[3] < 1) & (r0 < 2), 0, invalid)"},
       {"of a flip", a.flip({0}).pad({{1, 2}, {0, 0}}), a.pad({{2, 1}, {0, 0}}).flip({0})},
       {"shrunk on one side", a.pad({{2, 2}, {0, 0}}).shrink({{2, 10}, {0, 5}}), a.pad({{0, 2}, {0, 0}}),
        "where(r0[8] < 6, r0 * 5 + r1[5], invalid)"},
