@@ -11,9 +11,9 @@
 namespace quern {
 
 struct ExpressionKind {
-  bool condition = false;        // the root is a condition
-  bool gates = true;             // where(condition, x, invalid) may occur anywhere
-  DType dtype = dtypes::index;   // of the root, or of what the condition compares
+  bool condition = false;       // the root is a condition
+  bool gates = true;            // where(condition, x, invalid) may occur anywhere
+  DType dtype = dtypes::index;  // of the root, or of what the condition compares
 };
 
 // Leaves are a few ranges (of sizes 1 to 17, and of the symbolic size n), variables, constants; parts of the

@@ -1,5 +1,5 @@
-// Random expressions have the same values before and after simplification, bounds hold, and simplifying what is
-// simple changes nothing.
+// Random expressions have the same values before and after simplification, bounds hold, and simplifying what
+// is simple changes nothing.
 #include <gtest/gtest.h>
 
 #include <ctime>
@@ -86,10 +86,11 @@ ExpressionKind random_kind(std::mt19937_64& random) {
 
 void report(const char* what, const FuzzPlan& plan, const Counts& c) {
   const double cases = static_cast<double>(plan.cases);
-  fmt::print("{}: seed {}, {} cases, {} points ({} with overflow), {:.1f} nodes on average become {:.1f}, "
-             "{:.1f} us on average, {:.1f} ms at most (case {})\n",
-             what, plan.seed, plan.cases, c.points, c.overflows, static_cast<double>(c.nodes_before) / cases,
-             static_cast<double>(c.nodes_after) / cases, c.seconds * 1e6 / cases, c.slowest * 1e3, c.slowest_case);
+  fmt::print(
+      "{}: seed {}, {} cases, {} points ({} with overflow), {:.1f} nodes on average become {:.1f}, "
+      "{:.1f} us on average, {:.1f} ms at most (case {})\n",
+      what, plan.seed, plan.cases, c.points, c.overflows, static_cast<double>(c.nodes_before) / cases,
+      static_cast<double>(c.nodes_after) / cases, c.seconds * 1e6 / cases, c.slowest * 1e3, c.slowest_case);
 }
 
 TEST(SymbolicFuzz, SimplifiedExpressionsAgree) {
@@ -110,14 +111,14 @@ TEST(SymbolicFuzz, SimplifiedExpressionsAgree) {
     const UOp small = shrink(expression, fails);
     ADD_FAILURE() << "case " << number << ", " << plan.rerun(number) << "\n"
                   << small.text() << "\nsimplifies to\n"
-                  << [&] {
-                       try {
-                         return small.simplify().text();
-                       } catch (const Error& e) {
-                         return std::string("nothing");
-                       }
-                     }()
-                  << "\n"
+                  <<
+        [&] {
+          try {
+            return small.simplify().text();
+          } catch (const Error& e) {
+            return std::string("nothing");
+          }
+        }() << "\n"
                   << problem_of(small, random, ignored);
   }
   report("simplify", plan, counts);
@@ -155,8 +156,8 @@ TEST(SymbolicFuzz, SimplifiedUnderAConditionTheyAgreeWhereItHolds) {
                   << small.src(0) << "\n"
                   << problem_under(small, random, ignored);
   }
-  fmt::print("simplify_under: seed {}, {} cases, {} points where the condition holds, {:.1f} us on average\n", plan.seed,
-             plan.cases, counts.points, counts.seconds * 1e6 / static_cast<double>(plan.cases));
+  fmt::print("simplify_under: seed {}, {} cases, {} points where the condition holds, {:.1f} us on average\n",
+             plan.seed, plan.cases, counts.points, counts.seconds * 1e6 / static_cast<double>(plan.cases));
   EXPECT_GE(counts.points, plan.cases) << "conditions hold too seldom";
 }
 

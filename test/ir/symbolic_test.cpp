@@ -21,8 +21,8 @@ struct Row {
 void check(std::initializer_list<Row> rows) {
   for (const auto& [reason, before, after] : rows) {
     const UOp result = parse(before).simplify();
-    EXPECT_TRUE(same(result, parse(after))) << reason << "\n  " << before << "\n  becomes  " << result << "\n  and not  "
-                                            << after;
+    EXPECT_TRUE(same(result, parse(after)))
+        << reason << "\n  " << before << "\n  becomes  " << result << "\n  and not  " << after;
   }
 }
 
@@ -30,7 +30,8 @@ TEST(Simplify, Sums) {
   check({
       {"like terms add up", "$a[0..9] * 3 + $a", "$a[0..9] * 4"},
       {"terms cancel", "($a[0..9] + $b[0..9]) - $a", "$b[0..9]"},
-      {"terms are in order, whatever the tree", "1 + (r1[4] + ($a[0..9] + r0[4]))", "$a[0..9] + r0[4] + r1[4] + 1"},
+      {"terms are in order, whatever the tree", "1 + (r1[4] + ($a[0..9] + r0[4]))",
+       "$a[0..9] + r0[4] + r1[4] + 1"},
       {"factors are multiplied in", "(r0[4] * 2 + 1) * 3", "r0[4] * 6 + 3"},
       {"products of symbols have one order", "r0[4] * $n[1..9] - $n * r0 + 1", "1"},
       {"a product of a sum is multiplied out", "(r0[4] + 1) * $n[1..9]", "$n[1..9] + $n * r0[4]"},
@@ -120,7 +121,8 @@ TEST(Simplify, SelectsAndExtremes) {
       {"both the same", "where(r0[9] < 3, r1[4], r1)", "r1[4]"},
       {"a condition that holds", "where(r0[9] < 9, r1[4], 0)", "r1[4]"},
       {"a not in front goes", "where(!(r0[9] < 3), r1[4], 0)", "where(r0[9] < 3, 0, r1[4])"},
-      {"the same question again", "where(r0[9] < 3, where(r0 < 3, r1[4], 7), 0)", "where(r0[9] < 3, r1[4], 0)"},
+      {"the same question again", "where(r0[9] < 3, where(r0 < 3, r1[4], 7), 0)",
+       "where(r0[9] < 3, r1[4], 0)"},
       {"a common term comes out", "where(r0[9] < 3, r1[4] + 1, r1 + 2)", "r1[4] + where(r0[9] < 3, 1, 2)"},
       {"max by bounds", "max(r0[9], 0)", "r0[9]"},
       {"min by bounds of the difference", "min($a[0..99] + r0[4], $a + 3)", "$a[0..99] + r0[4]"},
@@ -138,7 +140,8 @@ TEST(Simplify, Gates) {
       {"and from below", "where(4 <= r0[9], (r0 + 4) // 8, invalid)", "where(!(r0[9] < 4), 1, invalid)"},
       {"a gate that holds", "where(r0[9] < 9, r0, invalid)", "r0[9]"},
       {"one that never does", "where(r0[9] < 0, r0, invalid)", "invalid"},
-      {"a gate stays around a constant", "where(r0[9] < 3, r1[4], invalid) * 0", "where(r0[9] < 3, 0, invalid)"},
+      {"a gate stays around a constant", "where(r0[9] < 3, r1[4], invalid) * 0",
+       "where(r0[9] < 3, 0, invalid)"},
       {"a gate in one branch comes out", "where(r0[9] < 3, where(r1[4] < 2, r1, invalid), 0)",
        "where(!(r0[9] < 3) | (r1[4] < 2), where(r0 < 3, r1, 0), invalid)"},
       {"a condition is never invalid", "where(r0[9] < 3, r0, invalid) < 2", "r0[9] < 2"},
@@ -162,21 +165,21 @@ TEST(SimplifyUnder, UsesWhatTheConditionSays) {
            {"nothing at all", "(r0[16] < 4) | (r1[16] < 4)", "r1[16] % 4", "r1[16] % 4"},
        }) {
     const UOp result = simplify_under(parse(before), parse(condition));
-    EXPECT_TRUE(same(result, parse(after))) << reason << "\n  " << before << "\n  under  " << condition
-                                            << "\n  becomes  " << result;
+    EXPECT_TRUE(same(result, parse(after)))
+        << reason << "\n  " << before << "\n  under  " << condition << "\n  becomes  " << result;
   }
 }
 
 TEST(Simplify, FixedWidthIntegersWrap) {
   for (const char* kept : {
-           "($a[0..100]:int8 + 100) // 4",         // 127 + 1 is -128
-           "$a[0..100]:int8 * 4 // 4",             // 64 * 4 is 0
-           "$a[0..100]:int8 * 4 < 8",              //
-           "$a[0..255]:uint8 + 1 < $a",            // true for 255
-           "$a[-128..127]:int8 * -1 < 0",          // -(-128) is -128
-           "$a[0..200]:uint8 * 2 % 2 == 1",        //
-           "max($a[-128..127]:int8, $a + 1)",      //
-           "$a[-128..127]:int8 + 1 < 5",           //
+           "($a[0..100]:int8 + 100) // 4",     // 127 + 1 is -128
+           "$a[0..100]:int8 * 4 // 4",         // 64 * 4 is 0
+           "$a[0..100]:int8 * 4 < 8",          //
+           "$a[0..255]:uint8 + 1 < $a",        // true for 255
+           "$a[-128..127]:int8 * -1 < 0",      // -(-128) is -128
+           "$a[0..200]:uint8 * 2 % 2 == 1",    //
+           "max($a[-128..127]:int8, $a + 1)",  //
+           "$a[-128..127]:int8 + 1 < 5",       //
        }) {
     const UOp result = parse(kept).simplify();
     EXPECT_TRUE(result.ops_below().intersects({Op::FLOORDIV, Op::CMPLT, Op::FLOORMOD, Op::MAX, Op::CMPEQ}))
@@ -184,7 +187,8 @@ TEST(Simplify, FixedWidthIntegersWrap) {
   }
   check({
       {"sums are sums modulo 256", "$a[0..255]:uint8 * 255 + $a", "0:uint8"},
-      {"even large factors", "$a[0..9]:uint64 * 18446744073709551615 * 18446744073709551615", "$a[0..9]:uint64"},
+      {"even large factors", "$a[0..9]:uint64 * 18446744073709551615 * 18446744073709551615",
+       "$a[0..9]:uint64"},
       {"factors wrap", "$a[0..255]:uint8 * 16 * 16", "0:uint8"},
       {"what cannot wrap is an integer", "$a[0..20]:int8 * 4 // 4", "$a[0..20]:int8"},
       {"and is compared as one", "$a[0..20]:int8 * 4 < 8", "$a[0..20]:int8 < 2"},
@@ -245,7 +249,8 @@ TEST(Views, Reshapes) {
       {"there and back through what does not fit", a.reshape({3, 8}).reshape({4, 6}), a},
       {"odd sizes", b.reshape({15, 7}).reshape({5, 21}).reshape({3, 5, 7}), b},
       {"odd sizes, through one axis", b.reshape({105}).reshape({7, 15}).reshape({21, 5}), b.reshape({21, 5})},
-      {"through many", d.reshape({6, 20}).reshape({120}).reshape({8, 15}).reshape({2, 60}), d.reshape({2, 60})},
+      {"through many", d.reshape({6, 20}).reshape({120}).reshape({8, 15}).reshape({2, 60}),
+       d.reshape({2, 60})},
       {"split and merged", c.split(0, {4, 4}).merge(1, 2).split(1, {4, 9}).merge(0, 2), c},
       {"split in two ways", c.split(0, {2, 8}).split(1, {2, 4}), c.split(0, {4, 4}).split(0, {2, 2})},
       {"with axes of one", a.reshape({4, 1, 6}).reshape({1, 4, 6, 1}).reshape({4, 6}), a},
@@ -260,10 +265,13 @@ TEST(Views, Permutes) {
       {"joined", d.permute({1, 0, 3, 2}).permute({2, 3, 0, 1}), d.permute({3, 2, 1, 0})},
       {"flattened and back in between", a.permute({1, 0}).reshape({24}).reshape({6, 4}).permute({1, 0}), a},
       {"of merged axes", b.permute({2, 0, 1}).merge(1, 2), b.merge(0, 2).permute({1, 0})},
-      {"of split axes", View({15, 7}).permute({1, 0}).split(1, {3, 5}), View({15, 7}).split(0, {3, 5}).permute({2, 0, 1})},
+      {"of split axes", View({15, 7}).permute({1, 0}).split(1, {3, 5}),
+       View({15, 7}).split(0, {3, 5}).permute({2, 0, 1})},
       {"through one flat axis", b.permute({2, 0, 1}).reshape({105}).reshape({7, 3, 5}).permute({1, 2, 0}), b},
-      {"through other axes", b.permute({2, 0, 1}).reshape({15, 7}).reshape({7, 15}).split(1, {3, 5}).permute({1, 2, 0}), b},
-      {"powers of two", View({8, 16}).permute({1, 0}).reshape({4, 32}).reshape({16, 8}).permute({1, 0}), View({8, 16})},
+      {"through other axes",
+       b.permute({2, 0, 1}).reshape({15, 7}).reshape({7, 15}).split(1, {3, 5}).permute({1, 2, 0}), b},
+      {"powers of two", View({8, 16}).permute({1, 0}).reshape({4, 32}).reshape({16, 8}).permute({1, 0}),
+       View({8, 16})},
       {"flattened in another order, twice", d.permute({3, 1, 0, 2}).reshape({15, 8}).reshape({120}),
        d.permute({3, 1, 0, 2}).reshape({120})},
       {"the same flat order by two ways", d.permute({2, 3, 0, 1}).reshape({20, 6}).reshape({120}),
@@ -279,7 +287,8 @@ TEST(Views, Flips) {
       {"of all is that of the flat one", b.flip({0, 1, 2}), b.reshape({105}).flip({0}).reshape({3, 5, 7})},
       {"of two that are merged", b.flip({0, 1}), b.merge(0, 2).flip({0}).split(0, {3, 5})},
       {"around a reshape", b.flip({0}).reshape({15, 7}).reshape({3, 5, 7}).flip({0}), b},
-      {"of a flat one, twice", b.reshape({105}).flip({0}).reshape({21, 5}).reshape({105}).flip({0}), b.reshape({105})},
+      {"of a flat one, twice", b.reshape({105}).flip({0}).reshape({21, 5}).reshape({105}).flip({0}),
+       b.reshape({105})},
       {"of one axis through a flat one", a.flip({1}).reshape({24}).reshape({4, 6}).flip({1}), a},
   });
 }
@@ -292,11 +301,21 @@ TEST(Views, Shrinks) {
       {"of a flip", a.flip({0}).shrink({{0, 5}, {0, 10}}), a.shrink({{7, 12}, {0, 10}}).flip({0})},
       {"every third row", a.split(0, {4, 3}).shrink({{0, 4}, {1, 2}, {0, 10}}).merge(0, 2),
        a.reshape({4, 30}).shrink({{0, 4}, {10, 20}}), "r0[4] * 30 + r1[10] + 10"},
-      {"every second of every second", View({16}).split(0, {8, 2}).shrink({{0, 8}, {0, 1}}).merge(0, 2).split(0, {4, 2}).shrink({{0, 4}, {0, 1}}).merge(0, 2),
+      {"every second of every second",
+       View({16})
+           .split(0, {8, 2})
+           .shrink({{0, 8}, {0, 1}})
+           .merge(0, 2)
+           .split(0, {4, 2})
+           .shrink({{0, 4}, {0, 1}})
+           .merge(0, 2),
        View({16}).split(0, {4, 4}).shrink({{0, 4}, {0, 1}}).merge(0, 2), "r0[4] * 4"},
-      {"part of a flat axis, split", View({60}).shrink({{12, 36}}).reshape({4, 6}), View({10, 6}).shrink({{2, 6}, {0, 6}})},
-      {"the diagonal", View({5, 5}).reshape({25}).pad({{0, 5}}).reshape({5, 6}).shrink({{0, 5}, {0, 1}}).reshape({5}),
-       View({5, 5}).reshape({25}).pad({{0, 5}}).split(0, {5, 6}).shrink({{0, 5}, {0, 1}}).merge(0, 2), "r0[5] * 6"},
+      {"part of a flat axis, split", View({60}).shrink({{12, 36}}).reshape({4, 6}),
+       View({10, 6}).shrink({{2, 6}, {0, 6}})},
+      {"the diagonal",
+       View({5, 5}).reshape({25}).pad({{0, 5}}).reshape({5, 6}).shrink({{0, 5}, {0, 1}}).reshape({5}),
+       View({5, 5}).reshape({25}).pad({{0, 5}}).split(0, {5, 6}).shrink({{0, 5}, {0, 1}}).merge(0, 2),
+       "r0[5] * 6"},
   });
 }
 
@@ -305,8 +324,10 @@ TEST(Views, Pads) {
   check({
       {"and back", a.pad({{2, 3}, {1, 1}}).shrink({{2, 8}, {1, 6}}), a, "r0[6] * 5 + r1[5]"},
       {"of a pad", a.pad({{1, 0}, {0, 2}}).pad({{1, 2}, {0, 1}}), a.pad({{2, 2}, {0, 3}})},
-      {"one axis after the other", a.pad({{1, 1}, {0, 0}}).pad({{0, 0}, {2, 2}}), a.pad({{0, 0}, {2, 2}}).pad({{1, 1}, {0, 0}})},
-      {"of an axis of one", View({1}).pad({{1, 1}}), View({1}).reshape({1, 1}).pad({{1, 1}, {0, 0}}).reshape({3}),
+      {"one axis after the other", a.pad({{1, 1}, {0, 0}}).pad({{0, 0}, {2, 2}}),
+       a.pad({{0, 0}, {2, 2}}).pad({{1, 1}, {0, 0}})},
+      {"of an axis of one", View({1}).pad({{1, 1}}),
+       View({1}).reshape({1, 1}).pad({{1, 1}, {0, 0}}).reshape({3}),
        "where(!(r0[3] < 1) & (r0 < 2), 0, invalid)"},
       {"of a flip", a.flip({0}).pad({{1, 2}, {0, 0}}), a.pad({{2, 1}, {0, 0}}).flip({0})},
       {"shrunk on one side", a.pad({{2, 2}, {0, 0}}).shrink({{2, 10}, {0, 5}}), a.pad({{0, 2}, {0, 0}}),
@@ -314,12 +335,15 @@ TEST(Views, Pads) {
       {"of rows, flat", a.pad({{1, 1}, {0, 0}}).reshape({40}), a.reshape({30}).pad({{5, 5}}),
        "where(!(r0[40] < 5) & (r0 < 35), r0 + -5, invalid)"},
       {"of a permuted one", a.permute({1, 0}).pad({{1, 1}, {2, 2}}), a.pad({{2, 2}, {1, 1}}).permute({1, 0})},
-      {"through a reshape that keeps the axis", a.pad({{1, 1}, {0, 0}}).reshape({8, 5, 1}).reshape({8, 5}), a.pad({{1, 1}, {0, 0}})},
-      {"and reshaped there and back", a.pad({{1, 1}, {1, 2}}).reshape({64}).reshape({8, 8}), a.pad({{1, 1}, {1, 2}})},
+      {"through a reshape that keeps the axis", a.pad({{1, 1}, {0, 0}}).reshape({8, 5, 1}).reshape({8, 5}),
+       a.pad({{1, 1}, {0, 0}})},
+      {"and reshaped there and back", a.pad({{1, 1}, {1, 2}}).reshape({64}).reshape({8, 8}),
+       a.pad({{1, 1}, {1, 2}})},
   });
 }
 
-// repeat, reshape, shrink: windows of `window` elements, `stride` apart, with `dilation` between their elements.
+// repeat, reshape, shrink: windows of `window` elements, `stride` apart, with `dilation` between their
+// elements.
 View windows(const View& x, int size, int window, int stride, int dilation) {
   const int count = (size - dilation * (window - 1) - 1) / stride + 1;
   const int row = size + dilation;
@@ -343,12 +367,21 @@ TEST(Views, Windows) {
   struct Case {
     int size, window, stride, dilation;
   };
-  for (const auto& [size, window, stride, dilation] : {Case{10, 3, 1, 1}, {10, 3, 2, 1}, {12, 2, 2, 1}, {9, 3, 3, 1}, {16, 5, 1, 2}, {15, 4, 3, 2}, {7, 7, 1, 1}, {32, 3, 1, 1}}) {
+  for (const auto& [size, window, stride, dilation] : {Case{10, 3, 1, 1},
+                                                       {10, 3, 2, 1},
+                                                       {12, 2, 2, 1},
+                                                       {9, 3, 3, 1},
+                                                       {16, 5, 1, 2},
+                                                       {15, 4, 3, 2},
+                                                       {7, 7, 1, 1},
+                                                       {32, 3, 1, 1}}) {
     const View pooled = windows(View({size}), size, window, stride, dilation);
-    const UOp expected = (UOp::range(pooled.shape()[0], 0) * stride + UOp::range(window, 1) * dilation).simplify();
+    const UOp expected =
+        (UOp::range(pooled.shape()[0], 0) * stride + UOp::range(window, 1) * dilation).simplify();
     const UOp result = pooled.offset().simplify();
     EXPECT_TRUE(same(result, expected)) << "windows of " << window << " in " << size << ", stride " << stride
-                                        << ", dilation " << dilation << "\n" << result;
+                                        << ", dilation " << dilation << "\n"
+                                        << result;
   }
   // Behind a padding of one on each side the gate is all that is added.
   const View padded = windows(View({10}).pad({{1, 1}}), 12, 3, 1, 1);
@@ -371,7 +404,8 @@ TEST(Views, OfSymbolicSizes) {
       {"flipped flat", a.flip({0, 1}), a.reshape({n * 4}).flip({0}).reshape({4, n})},
       {"padded and back", b.pad({{1, 2}, {0, 0}}).shrink({{1, n + 1}, {0, 6}}), b},
       {"shrunk", b.shrink({{0, n}, {2, 6}}).shrink({{0, n}, {1, 3}}), b.shrink({{0, n}, {3, 5}})},
-      {"padded along the symbol, flat", b.pad({{0, 0}, {1, 1}}).reshape({n * 8}).reshape({n, 8}), b.pad({{0, 0}, {1, 1}})},
+      {"padded along the symbol, flat", b.pad({{0, 0}, {1, 1}}).reshape({n * 8}).reshape({n, 8}),
+       b.pad({{0, 0}, {1, 1}})},
   });
 }
 

@@ -17,14 +17,16 @@ UOp product(Sources sizes) {
 
 UOp flatten(const UOps& indices, const UOps& shape) {
   UOp sum = UOp::index(0), stride = UOp::index(1);
-  for (size_t i = shape.size(); i-- > 0; stride = (stride * shape[i]).simplify()) sum = sum + indices[i] * stride;
+  for (size_t i = shape.size(); i-- > 0; stride = (stride * shape[i]).simplify())
+    sum = sum + indices[i] * stride;
   return sum;
 }
 
 UOps unflatten(const UOp& flat, const UOps& shape) {
   UOps result(shape.size());
   UOp stride = UOp::index(1);
-  for (size_t i = shape.size(); i-- > 0; stride = (stride * shape[i]).simplify()) result[i] = flat / stride % shape[i];
+  for (size_t i = shape.size(); i-- > 0; stride = (stride * shape[i]).simplify())
+    result[i] = flat / stride % shape[i];
   return result;
 }
 
@@ -115,7 +117,8 @@ View View::merge(size_t axis, size_t count) const {
 
 UOps View::indices() const {
   UOps i;
-  for (size_t axis = 0; axis < shape_.size(); axis++) i.push_back(UOp::range(shape_[axis], static_cast<int64_t>(axis)));
+  for (size_t axis = 0; axis < shape_.size(); axis++)
+    i.push_back(UOp::range(shape_[axis], static_cast<int64_t>(axis)));
   for (auto step = steps_.rbegin(); step != steps_.rend(); ++step) i = (*step)(i);
   return i;
 }

@@ -161,7 +161,8 @@ UOp remainder(Linear sum, wide c) {
     sum.constant -= *q * c;
     return to_uop(sum);
   }
-  // Multiples of c go: whole terms, and parts of factors. An inner remainder by a multiple of c is not needed.
+  // Multiples of c go: whole terms, and parts of factors. An inner remainder is not needed
+  // if its divisor, with the factor, is a multiple of c.
   Linear less = constant_sum(dtype, floor_mod(sum.constant, c));
   bool changed = less.constant != sum.constant;
   for (const auto& [value, factor] : sum.terms) {
@@ -169,7 +170,7 @@ UOp remainder(Linear sum, wide c) {
     changed |= small != factor;
     if (small == 0) continue;
     if (value.op() == Op::FLOORMOD && value.src(1).is_int_const() && value.src(1).int_value() > 0 &&
-        value.src(1).int_value() % c == 0) {
+        saturating_mul(small, value.src(1).int_value()) % c == 0) {
       const auto inside = linear_of(value.src(0));
       const auto sum_with = inside && inside->exact() ? add(less, *inside, small) : std::nullopt;
       if (sum_with && sum_with->exact()) {

@@ -124,10 +124,13 @@ const Rules gates = [] {
        "invalid op x -> invalid"},
       {op(kStrict, {where(a, x, none), y}).of(types::ints).as("u"), gate_left, "where(a, x, invalid) op y -> where(a, x op y, invalid)"},
       {op(kStrict, {y, where(a, x, none)}).of(types::ints).as("u"), gate_right, "y op where(a, x, invalid) -> where(a, y op x, invalid)"},
+      {op({Op::CAST, Op::NEG}, {none}).of(types::ints).as("u"), [](const UOp& u) { return UOp::invalid(u.dtype()); },
+       "cast(invalid) -> invalid"},
       {op({Op::CAST, Op::NEG}, {where(a, x, none)}).of(types::ints).as("u"),
        [](const UOp& u, const UOp& gate, const UOp& v) { return gate_of(gate, u.with_src(UOps{v})); },
        "cast(where(a, x, invalid)) -> where(a, cast(x), invalid)"},
       // Only integers are ever invalid: where a comparison would be, any answer will do.
+      {op(Op::CAST, {none}).as("u"), [](const UOp& u) { return u.const_like(0); }, "cast(invalid) to a float or bool -> 0"},
       {op(ops::comparison, {x, none}), false},
       {op(ops::comparison, {none, x}), false},
       {op(ops::comparison, {where(a, x, none), y}).as("u"), compare_left, "where(a, x, invalid) < y -> x < y"},

@@ -24,9 +24,7 @@ UOp fold_constants(const UOp& u) {
   if (leaves_index(u)) return {};
   std::array<Const, 3> args;
   for (size_t i = 0; i < u.src().size(); i++) args[i] = u.src(i).value();
-  const Const value = eval(u.op(), u.dtype(), u.src().back().dtype(), {args.data(), u.src().size()});
-  if (value.is_invalid() && !u.dtype().is_int()) return UOp::constant(u.dtype(), 0);  // only integers are ever Invalid
-  return UOp::constant(u.dtype(), value);
+  return UOp::constant(u.dtype(), eval(u.op(), u.dtype(), u.src().back().dtype(), {args.data(), u.src().size()}));
 }
 
 // A value whose bounds meet is a constant; behind a gate it stays there.
