@@ -48,7 +48,8 @@ class Generator {
       return UOp::range(one_in(random_, 10) ? 1 : pick(random_, 2, 17), i);
     }
     const int64_t least = one_in(random_, 3) ? pick(random_, 0, 4) : pick(random_, -20, 5);
-    return UOp::variable(std::string(1, static_cast<char>('a' + i)), least, least + (one_in(random_, 3) ? pick(random_, 0, 1000) : pick(random_, 0, 30)));
+    return UOp::variable(std::string(1, static_cast<char>('a' + i)), least,
+                         least + (one_in(random_, 3) ? pick(random_, 0, 1000) : pick(random_, 0, 30)));
   }
 
   UOp fixed_leaf(DType dtype, int i) {
@@ -92,7 +93,8 @@ class Generator {
     constexpr std::array strides = {1, 1, 2, 3, 4, 5, 6, 8, 12, 15, 16, 30, 60, -1, -4};
     UOp sum = constant(dtypes::index);
     for (int64_t terms = pick(random_, 1, 4); terms > 0; terms--)
-      sum = sum + leaves_[random_() % leaves_.size()].cast(dtypes::index) * strides[random_() % strides.size()];
+      sum =
+          sum + leaves_[random_() % leaves_.size()].cast(dtypes::index) * strides[random_() % strides.size()];
     return sum;
   }
 
@@ -101,19 +103,32 @@ class Generator {
     auto x = [&] { return integer(d, depth); };
     switch (pick(random_, 0, 31)) {
       default: return x() + x();
-      case 25: case 26: return strided_sum();
-      case 0: case 1: return x() - x();
-      case 2: case 3: case 4: case 5: return x() * constant(d);
+      case 25:
+      case 26: return strided_sum();
+      case 0:
+      case 1: return x() - x();
+      case 2:
+      case 3:
+      case 4:
+      case 5: return x() * constant(d);
       case 6: return x() * x();
-      case 7: case 8: case 9: case 10: return make(Op::FLOORDIV, x(), divisor(d, depth));
-      case 11: case 12: case 13: case 14: return make(Op::FLOORMOD, x(), divisor(d, depth));
+      case 7:
+      case 8:
+      case 9:
+      case 10: return make(Op::FLOORDIV, x(), divisor(d, depth));
+      case 11:
+      case 12:
+      case 13:
+      case 14: return make(Op::FLOORMOD, x(), divisor(d, depth));
       case 15: return make(Op::TRUNCDIV, x(), divisor(d, depth));
       case 16: return make(Op::TRUNCMOD, x(), divisor(d, depth));
       case 17: return max(x(), x());
       case 18: return min(x(), x());
-      case 19: case 20: return where(condition(depth), x(), x());
+      case 19:
+      case 20: return where(condition(depth), x(), x());
       case 21: return where(condition(depth), x(), x());
-      case 22: case 23: return kind_.gates ? where(condition(depth), x(), UOp::invalid()) : x() + constant(d);
+      case 22:
+      case 23: return kind_.gates ? where(condition(depth), x(), UOp::invalid()) : x() + constant(d);
       case 24: return one_in(random_, 2) ? condition(depth).cast(d) : rare_op(d, depth);
     }
   }
@@ -121,19 +136,28 @@ class Generator {
   UOp fixed_op(DType d, int depth) {
     auto x = [&] { return integer(d, depth); };
     switch (pick(random_, 0, 27)) {
-      case 0: case 1: case 2: case 3: return x() + x();
+      case 0:
+      case 1:
+      case 2:
+      case 3: return x() + x();
       case 4: return x() - x();
-      case 5: case 6: case 7: return x() * constant(d);
+      case 5:
+      case 6:
+      case 7: return x() * constant(d);
       case 8: return x() * x();
-      case 9: case 10: return make(Op::FLOORDIV, x(), divisor(d, depth));
-      case 11: case 12: return make(Op::FLOORMOD, x(), divisor(d, depth));
+      case 9:
+      case 10: return make(Op::FLOORDIV, x(), divisor(d, depth));
+      case 11:
+      case 12: return make(Op::FLOORMOD, x(), divisor(d, depth));
       case 13: return make(Op::TRUNCDIV, x(), divisor(d, depth));
       case 14: return make(Op::TRUNCMOD, x(), divisor(d, depth));
       case 15: return max(x(), x());
       case 16: return min(x(), x());
       case 17: return where(condition(depth), x(), x());
       case 18: return kind_.gates ? where(condition(depth), x(), UOp::invalid(d)) : x() + constant(d);
-      case 19: case 20: case 21: return cast_between(d, depth);
+      case 19:
+      case 20:
+      case 21: return cast_between(d, depth);
       default: return rare_op(d, depth);
     }
   }
@@ -141,15 +165,20 @@ class Generator {
   UOp rare_op(DType d, int depth) {
     auto x = [&] { return integer(d, depth); };
     switch (pick(random_, 0, 11)) {
-      case 0: case 1: return x() & (one_in(random_, 2) ? x() : constant(d));
+      case 0:
+      case 1: return x() & (one_in(random_, 2) ? x() : constant(d));
       case 2: return x() | (one_in(random_, 2) ? x() : constant(d));
       case 3: return x() ^ (one_in(random_, 2) ? x() : constant(d));
       case 4: return ~x();
-      case 5: case 6: return x() << UOp::constant(d, pick(random_, 0, d.is_index() ? 5 : 9));
-      case 7: case 8: return x() >> UOp::constant(d, pick(random_, 0, 9));
+      case 5:
+      case 6: return x() << UOp::constant(d, pick(random_, 0, d.is_index() ? 5 : 9));
+      case 7:
+      case 8: return x() >> UOp::constant(d, pick(random_, 0, 9));
       case 9: return d.is_index() ? x() >> x() : x() << x();
       case 10: return UOp::make(Op::NEG, d, {x()});
-      default: return one_in(random_, 2) ? make(Op::SUB, x(), x()) : UOp::make(Op::MULACC, d, {x(), constant(d), x()});
+      default:
+        return one_in(random_, 2) ? make(Op::SUB, x(), x())
+                                  : UOp::make(Op::MULACC, d, {x(), constant(d), x()});
     }
   }
 
@@ -165,7 +194,8 @@ class Generator {
     if (depth > 1 && one_in(random_, 3)) {
       const UOp a = condition(depth);
       switch (pick(random_, 0, 6)) {
-        case 0: case 1: return a & condition(depth);
+        case 0:
+        case 1: return a & condition(depth);
         case 2: return a | condition(depth);
         case 3: return a ^ condition(depth);
         case 4: return ~a;
@@ -174,7 +204,9 @@ class Generator {
       }
     }
     switch (pick(random_, 0, 8)) {
-      case 0: case 1: case 2: return x() < constant(d);
+      case 0:
+      case 1:
+      case 2: return x() < constant(d);
       case 3: return constant(d) <= x();
       case 4: return x() < x();
       case 5: return x() <= x();
@@ -199,9 +231,10 @@ Const random_value(std::mt19937_64& random, const UOp& leaf) {
     case 0: v = b.min; break;
     case 1: v = b.max; break;
     case 2: v = corner[random() % 3]; break;
-    default: v = b.min + static_cast<wide>(random() % (static_cast<uint64_t>(b.max - b.min) + 1 == 0
-                                                           ? ~uint64_t{0}
-                                                           : static_cast<uint64_t>(b.max - b.min) + 1));
+    default:
+      v = b.min + static_cast<wide>(random() % (static_cast<uint64_t>(b.max - b.min) + 1 == 0
+                                                    ? ~uint64_t{0}
+                                                    : static_cast<uint64_t>(b.max - b.min) + 1));
   }
   return wrap(d, std::clamp(v, b.min, b.max));
 }
@@ -214,6 +247,12 @@ UOp random_expression(std::mt19937_64& random, int depth, const ExpressionKind& 
   UOp x = generator.integer(kind.dtype, depth);
   if (kind.gates && one_in(random, 4)) x = where(generator.condition(depth), x, UOp::invalid(kind.dtype));
   return x;
+}
+
+std::pair<UOp, UOp> random_gated(std::mt19937_64& random, int depth, const ExpressionKind& kind) {
+  Generator generator(random, kind);
+  const UOp condition = generator.condition(depth);
+  return {condition, generator.integer(kind.dtype, depth)};
 }
 
 std::vector<std::vector<Const>> random_points(std::mt19937_64& random, const UOps& leaves, size_t most) {
@@ -260,7 +299,8 @@ UOp shrink(const UOp& failing, const std::function<bool(const UOp&)>& fails) {
   auto step = [&] {
     const UOps nodes = best.toposort();
     for (const UOp& part : nodes)  // the smallest first
-      if (!part.src().empty() && !same(part, best) && (part.dtype().is_int() || part.dtype().is_bool()) && better(part))
+      if (!part.src().empty() && !same(part, best) && (part.dtype().is_int() || part.dtype().is_bool()) &&
+          better(part))
         return true;
     for (auto node = nodes.rbegin(); node != nodes.rend(); ++node) {
       const UOp& u = *node;

@@ -24,13 +24,12 @@ UOp fold_constants(const UOp& u) {
   if (leaves_index(u)) return {};
   std::array<Const, 3> args;
   for (size_t i = 0; i < u.src().size(); i++) args[i] = u.src(i).value();
-  const Const value = eval(u.op(), u.dtype(), u.src().back().dtype(), {args.data(), u.src().size()});
-  if (value.is_invalid() && !u.dtype().is_int()) return UOp::constant(u.dtype(), 0);  // only integers are ever Invalid
-  return UOp::constant(u.dtype(), value);
+  return UOp::constant(u.dtype(), eval(u.op(), u.dtype(), u.src().back().dtype(), {args.data(), u.src().size()}));
 }
 
-// A value whose bounds meet is a constant.
+// A value whose bounds meet is a constant; behind a gate it stays there.
 UOp fold_bounds(const UOp& u) {
+  if (u.op() == Op::WHERE && (u.src(1).is_invalid() || u.src(2).is_invalid())) return {};
   const Bounds b = u.bounds();
   return b.min == b.max ? UOp::constant(u.dtype(), wrap(u.dtype(), b.min)) : UOp();
 }
