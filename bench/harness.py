@@ -52,6 +52,18 @@ def run(command):
     return found
 
 
+def best(command, runs):
+    """Runs one side several times, each in a process of its own, and keeps the best value of each measurement: for work
+    that a process does only once at full length, because what it computes is remembered."""
+    kept = {}
+    for _ in range(runs):
+        for row in run(command):
+            known = kept.setdefault(row["name"], row)
+            if (ratio(row["unit"], row["value"], known["value"]) or 0) > 1:
+                kept[row["name"]] = row
+    return list(kept.values())
+
+
 def measurement(line):
     found = json.loads(line)
     if set(found) != {"name", "value", "unit"} or not isinstance(found["value"], (int, float)):

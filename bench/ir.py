@@ -7,8 +7,9 @@ import ir_input
 
 given = harness.options(peers=["tinygrad"])
 inputs = ir_input.write(harness.ROOT / "build" / "bench-ir")
-ours = harness.run([harness.program("ir"), *inputs])
-theirs = {peer: harness.run([sys.executable, harness.ROOT / f"bench/ir_{peer}.py", *inputs]) for peer in given.peers}
+# A second simplification of the same expressions is quicker in tinygrad, which remembers: each process does it once.
+ours = harness.best([harness.program("ir"), *inputs], runs=3)
+theirs = {peer: harness.best([sys.executable, harness.ROOT / f"bench/ir_{peer}.py", *inputs], runs=3) for peer in given.peers}
 
 
 def take_checksum(rows):

@@ -62,17 +62,13 @@ measured("walk 100,000 nodes in topological order", best(lambda: len(root.toposo
 del root
 
 print("tinygrad: simplifying")
-times = []
-for _ in range(RUNS):
-    gc.collect()
-    total, checksum = 0.0, 0
-    for nodes in expressions:
-        expression, leaves, _ = build(nodes)
-        start = time.perf_counter()
-        simple = expression.simplify()
-        total += time.perf_counter() - start
-        value = simple.substitute({leaf: leaf.const_like(size // 2) for leaf, size in leaves}).simplify()
-        checksum += int(value.arg)
-    times.append(total * 1e3)
-measured("simplify 2,000 index expressions", min(times))
+total, checksum = 0.0, 0
+for nodes in expressions:
+    expression, leaves, _ = build(nodes)
+    start = time.perf_counter()
+    simple = expression.simplify()
+    total += time.perf_counter() - start
+    value = simple.substitute({leaf: leaf.const_like(size // 2) for leaf, size in leaves}).simplify()
+    checksum += int(value.arg)
+measured("simplify 2,000 index expressions", total * 1e3)
 measured("checksum", checksum, "sum")
