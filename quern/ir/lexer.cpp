@@ -18,8 +18,8 @@ bool is_word_part(char c) { return is_letter(c) || is_digit(c); }
 bool is_space(char c) { return c == ' ' || c == '\t' || c == '\r'; }
 
 constexpr std::string_view kSigns[] = {"//", "<<", ">>", "==", "!=", "<=", ">=", "..", "+", "-", "*",
-                                       "/",  "%",  "&",  "|",  "^",  "<",  ">",  "!",  "=", "(", ")",
-                                       "[",  "]",  "{",  "}",  ",",  ";",  ":",  "@",  "$"};
+                                       "/",  "%",  "&",  "|",  "^",  "<",  ">",  "!",  "~", "=", "(",
+                                       ")",  "[",  "]",  "{",  "}",  ",",  ";",  ":",  "@", "$"};
 
 std::string shown(std::string_view text) {
   std::string result = quoted(text.substr(0, kShown));

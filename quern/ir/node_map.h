@@ -1,5 +1,5 @@
 // Tables from nodes to values that live for one walk over a graph. A node's id is dense, so a table is an array: a
-// thread keeps a few of these arrays and clears one by changing its stamp.
+// thread keeps a few of these arrays for its next walks.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,16 @@ struct Slots {
   uint32_t stamp = 0;
 };
 
+// A bit for each id; the words that are not 0 are listed, so that only these have to be cleared.
+struct Bits {
+  std::vector<uint64_t> words;
+  std::vector<uint32_t> touched;
+};
+
 std::unique_ptr<Slots> borrow_slots();
+std::unique_ptr<Bits> borrow_bits();
 void give_back(std::unique_ptr<Slots> slots);
+void give_back(std::unique_ptr<Bits> bits);
 
 }  // namespace detail
 
@@ -68,26 +76,27 @@ class NodeMap {
 
 class NodeSet {
  public:
-  NodeSet() : table_(detail::borrow_slots()), stamp_(table_->stamp) {}
+  NodeSet() : bits_(detail::borrow_bits()) {}
   NodeSet(const NodeSet&) = delete;
   NodeSet& operator=(const NodeSet&) = delete;
-  ~NodeSet() { detail::give_back(std::move(table_)); }
+  ~NodeSet() { detail::give_back(std::move(bits_)); }
 
   bool contains(const UOp& key) const {
     const uint32_t id = key.node()->id;
-    return id < table_->slots.size() && table_->slots[id].stamp == stamp_;
+    return id / 64 < bits_->words.size() && (bits_->words[id / 64] >> id % 64 & 1) != 0;
   }
   bool insert(const UOp& key) {
     const uint32_t id = key.node()->id;
-    if (id >= table_->slots.size()) table_->slots.resize(id + id / 2 + 64);
-    if (table_->slots[id].stamp == stamp_) return false;
-    table_->slots[id].stamp = stamp_;
+    if (id / 64 >= bits_->words.size()) bits_->words.resize(id / 32 + 16);
+    uint64_t& word = bits_->words[id / 64];
+    if ((word >> id % 64 & 1) != 0) return false;
+    if (word == 0) bits_->touched.push_back(id / 64);
+    word |= uint64_t{1} << id % 64;
     return true;
   }
 
  private:
-  std::unique_ptr<detail::Slots> table_;
-  uint32_t stamp_;
+  std::unique_ptr<detail::Bits> bits_;
 };
 
 // Calls visit(node) for every node below root, sources before users, without holding them. `enter(node)` says

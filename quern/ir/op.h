@@ -168,6 +168,9 @@ class OpSet {
   constexpr bool contains(Op op) const { return ((static_cast<int>(op) < 64 ? low_ : high_) & bit(op)) != 0; }
   constexpr bool empty() const { return (low_ | high_) == 0; }
   constexpr int size() const { return std::popcount(low_) + std::popcount(high_); }
+  constexpr Op first() const {  // of a set that is not empty
+    return static_cast<Op>(low_ != 0 ? std::countr_zero(low_) : 64 + std::countr_zero(high_));
+  }
   constexpr bool intersects(OpSet o) const { return ((low_ & o.low_) | (high_ & o.high_)) != 0; }
   constexpr OpSet operator|(OpSet o) const { return {low_ | o.low_, high_ | o.high_}; }
   constexpr OpSet operator&(OpSet o) const { return {low_ & o.low_, high_ & o.high_}; }

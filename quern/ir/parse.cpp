@@ -152,7 +152,7 @@ class Parser {
       in_ = start;  // the sign of a number
       return tagged(literal());
     }
-    if (in_.accept("!")) return {complement(typed(unary()), at), {}, at};
+    if (in_.accept("!") || in_.accept("~")) return {complement(typed(unary()), at), {}, at};
     return tagged(primary());
   }
 
@@ -188,12 +188,13 @@ class Parser {
   }
 
   Operand tagged(Operand operand) {
-    const size_t at = in_.token().at;
-    if (!in_.accept("@")) return operand;
-    UOp node = typed(operand);
-    if (!node.tag().none()) in_.fail(at, "this node has a tag already");
-    Arg tag = parse_tag(in_);
-    return {make(node.op(), node.dtype(), node.src(), node.arg(), std::move(tag), at), {}, operand.at};
+    for (size_t at = in_.token().at; in_.accept("@"); at = in_.token().at) {
+      const UOp node = typed(operand);
+      if (!node.tag().none()) in_.fail(at, "this node has a tag already");
+      Arg tag = parse_tag(in_);
+      operand = {make(node.op(), node.dtype(), node.src(), node.arg(), std::move(tag), at), {}, operand.at};
+    }
+    return operand;
   }
 
   // ---- numbers, names

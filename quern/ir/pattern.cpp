@@ -7,13 +7,15 @@
 namespace quern {
 namespace {
 
-Pat alu(Op op, std::vector<Pat> parts) {
+Pat alu(Op op, std::vector<Pat> parts, std::source_location where) {
   Pat::Data d;
   d.ops = op;
   d.mode = Pat::SourceMode::exactly;
   d.parts = std::move(parts);
+  d.where = where;
   return Pat(std::move(d));
 }
+Pat alu(Op op, const Operand& a, const Operand& b) { return alu(op, {a.pattern, b.pattern}, a.where); }
 
 Pat wrapped(Pat::Kind kind, const Pat& inside) {
   Pat::Data d;
@@ -69,9 +71,9 @@ Pat Pat::tagged(Arg tag) const {
 Pat Pat::and_more() const {
   return changed([&](Data& d) { d.mode = SourceMode::prefix; });
 }
-Pat Pat::f(OpSet ops, std::vector<Pat> rest) const {
+Pat Pat::f(OpSet ops, std::vector<Pat> rest, Place place) const {
   rest.insert(rest.begin(), *this);
-  return op(ops, std::move(rest)).and_more();
+  return op(ops, std::move(rest), place).and_more();
 }
 
 Pat var(std::string name, Types types) {
@@ -89,31 +91,35 @@ Pat constant(std::string name, Types types) {
 }
 Pat invalid() { return op(Op::CONST).with(Const::invalid()); }
 
-Pat op(OpSet ops) {
+Pat op(OpSet ops, Place place) {
   Pat::Data d;
   d.ops = ops;
+  d.where = place.where();
   return Pat(std::move(d));
 }
-Pat op(OpSet ops, std::vector<Pat> sources) {
+Pat op(OpSet ops, std::vector<Pat> sources, Place place) {
   Pat::Data d;
   d.ops = ops;
   d.mode = Pat::SourceMode::exactly;
   d.parts = std::move(sources);
+  d.where = place.where();
   return Pat(std::move(d));
 }
-Pat each(OpSet ops, const Pat& source) {
+Pat each(OpSet ops, const Pat& source, Place place) {
   Pat::Data d;
   d.ops = ops;
   d.mode = Pat::SourceMode::each;
   d.parts = {source};
+  d.where = place.where();
   return Pat(std::move(d));
 }
-Pat either(std::vector<Pat> alternatives) {
+Pat either(std::vector<Pat> alternatives, Place place) {
   Pat::Data d;
   d.kind = Pat::Kind::either;
   d.ops = OpSet();
   for (const Pat& p : alternatives) d.ops |= p.data().ops;
   d.parts = std::move(alternatives);
+  d.where = place.where();
   return Pat(std::move(d));
 }
 
@@ -123,33 +129,37 @@ Pat vmin(const Pat& variable) { return wrapped(Pat::Kind::least, variable); }
 Pat vmax(const Pat& variable) { return wrapped(Pat::Kind::greatest, variable); }
 Pat no_wrap(const Pat& expression) { return wrapped(Pat::Kind::no_wrap, expression); }
 
-Pat operator+(const Pat& a, const Pat& b) { return alu(Op::ADD, {a, b}); }
-Pat operator-(const Pat& a, const Pat& b) { return a + b * -1; }
-Pat operator-(const Pat& a) { return a * -1; }
-Pat operator*(const Pat& a, const Pat& b) { return alu(Op::MUL, {a, b}); }
-Pat operator/(const Pat& a, const Pat& b) {
-  return alu(is_float(a) || is_float(b) ? Op::FDIV : Op::FLOORDIV, {a, b});
+Pat operator+(const Operand& a, const Operand& b) { return alu(Op::ADD, a, b); }
+Pat operator-(const Operand& a, const Operand& b) {
+  return alu(Op::ADD, {a.pattern, alu(Op::MUL, b, -1)}, a.where);
 }
-Pat operator%(const Pat& a, const Pat& b) { return alu(Op::FLOORMOD, {a, b}); }
-Pat operator&(const Pat& a, const Pat& b) { return alu(Op::AND, {a, b}); }
-Pat operator|(const Pat& a, const Pat& b) { return alu(Op::OR, {a, b}); }
-Pat operator^(const Pat& a, const Pat& b) { return alu(Op::XOR, {a, b}); }
-Pat operator<<(const Pat& a, const Pat& b) { return alu(Op::SHL, {a, b}); }
-Pat operator>>(const Pat& a, const Pat& b) { return alu(Op::SHR, {a, b}); }
-Pat operator<(const Pat& a, const Pat& b) { return alu(Op::CMPLT, {a, b}); }
-Pat operator<=(const Pat& a, const Pat& b) { return alu(Op::CMPLE, {a, b}); }
-Pat operator>(const Pat& a, const Pat& b) { return b < a; }
-Pat operator>=(const Pat& a, const Pat& b) { return b <= a; }
-Pat operator==(const Pat& a, const Pat& b) { return alu(Op::CMPEQ, {a, b}); }
-Pat operator!=(const Pat& a, const Pat& b) { return alu(Op::CMPNE, {a, b}); }
-Pat operator~(const Pat& a) { return a ^ true; }
-Pat operator&&(const Pat& a, const Pat& b) { return alu(Op::AND, {a, b}); }
-Pat operator||(const Pat& a, const Pat& b) { return alu(Op::OR, {a, b}); }
-Pat max(const Pat& a, const Pat& b) { return alu(Op::MAX, {a, b}); }
-Pat min(const Pat& a, const Pat& b) { return alu(Op::MIN, {a, b}); }
-Pat truncdiv(const Pat& a, const Pat& b) { return alu(Op::TRUNCDIV, {a, b}); }
-Pat truncmod(const Pat& a, const Pat& b) { return alu(Op::TRUNCMOD, {a, b}); }
-Pat where(const Pat& condition, const Pat& yes, const Pat& no) { return alu(Op::WHERE, {condition, yes, no}); }
+Pat operator-(const Operand& a) { return alu(Op::MUL, a, -1); }
+Pat operator*(const Operand& a, const Operand& b) { return alu(Op::MUL, a, b); }
+Pat operator/(const Operand& a, const Operand& b) {
+  return alu(is_float(a.pattern) || is_float(b.pattern) ? Op::FDIV : Op::FLOORDIV, a, b);
+}
+Pat operator%(const Operand& a, const Operand& b) { return alu(Op::FLOORMOD, a, b); }
+Pat operator&(const Operand& a, const Operand& b) { return alu(Op::AND, a, b); }
+Pat operator|(const Operand& a, const Operand& b) { return alu(Op::OR, a, b); }
+Pat operator^(const Operand& a, const Operand& b) { return alu(Op::XOR, a, b); }
+Pat operator<<(const Operand& a, const Operand& b) { return alu(Op::SHL, a, b); }
+Pat operator>>(const Operand& a, const Operand& b) { return alu(Op::SHR, a, b); }
+Pat operator<(const Operand& a, const Operand& b) { return alu(Op::CMPLT, a, b); }
+Pat operator<=(const Operand& a, const Operand& b) { return alu(Op::CMPLE, a, b); }
+Pat operator>(const Operand& a, const Operand& b) { return alu(Op::CMPLT, {b.pattern, a.pattern}, a.where); }
+Pat operator>=(const Operand& a, const Operand& b) { return alu(Op::CMPLE, {b.pattern, a.pattern}, a.where); }
+Pat operator==(const Operand& a, const Operand& b) { return alu(Op::CMPEQ, a, b); }
+Pat operator!=(const Operand& a, const Operand& b) { return alu(Op::CMPNE, a, b); }
+Pat operator~(const Operand& a) { return alu(Op::XOR, a, true); }
+Pat operator&&(const Pat& a, const Pat& b) { return alu(Op::AND, a, b); }
+Pat operator||(const Pat& a, const Pat& b) { return alu(Op::OR, a, b); }
+Pat max(const Operand& a, const Operand& b) { return alu(Op::MAX, a, b); }
+Pat min(const Operand& a, const Operand& b) { return alu(Op::MIN, a, b); }
+Pat truncdiv(const Operand& a, const Operand& b) { return alu(Op::TRUNCDIV, a, b); }
+Pat truncmod(const Operand& a, const Operand& b) { return alu(Op::TRUNCMOD, a, b); }
+Pat where(const Operand& condition, const Operand& yes, const Operand& no) {
+  return alu(Op::WHERE, {condition.pattern, yes.pattern, no.pattern}, condition.where);
+}
 
 // ---- text, for traces and messages --------------------------------------------------------------------------------
 
@@ -194,18 +204,20 @@ std::string ops_text(OpSet set) {
   return s;
 }
 
-std::string text_of(const Pat& p, bool nested) {
+// Where `captured`, a name stands for what it captured elsewhere.
+std::string text_of(const Pat& p, bool nested, bool captured) {
   const Pat::Data& d = p.data();
+  if (captured && !d.name.empty()) return d.name;
   auto call = [&](std::string_view function) {
     std::string s;
-    for (const Pat& part : d.parts) s += (s.empty() ? "" : ", ") + text_of(part, false);
+    for (const Pat& part : d.parts) s += (s.empty() ? "" : ", ") + text_of(part, false, captured);
     if (d.mode == Pat::SourceMode::prefix || d.mode == Pat::SourceMode::each) s += s.empty() ? "..." : ", ...";
     return fmt::format("{}({})", function, s);
   };
   switch (d.kind) {
     case Pat::Kind::literal: return number_text(d.number);
     case Pat::Kind::either: return call("either");
-    case Pat::Kind::fold: case Pat::Kind::exact: return text_of(d.parts[0], nested);
+    case Pat::Kind::fold: case Pat::Kind::exact: return text_of(d.parts[0], nested, captured);
     case Pat::Kind::least: return call("vmin");
     case Pat::Kind::greatest: return call("vmax");
     case Pat::Kind::no_wrap: return call("no_wrap");
@@ -220,9 +232,9 @@ std::string text_of(const Pat& p, bool nested) {
     if (!d.ops.contains(op)) continue;
     if (op == Op::XOR && d.parts.size() == 2 && d.parts[1].data().kind == Pat::Kind::literal &&
         std::holds_alternative<bool>(d.parts[1].data().number))
-      return named + "!" + text_of(d.parts[0], true);
+      return named + "~" + text_of(d.parts[0], true, captured);
     if (!infix(op).empty() && d.parts.size() == 2) {
-      const std::string s = fmt::format("{} {} {}", text_of(d.parts[0], true), infix(op), text_of(d.parts[1], true));
+      const std::string s = fmt::format("{} {} {}", text_of(d.parts[0], true, captured), infix(op), text_of(d.parts[1], true, captured));
       return nested || !named.empty() ? named + "(" + s + ")" : s;
     }
     std::string word(name(op));
@@ -234,6 +246,6 @@ std::string text_of(const Pat& p, bool nested) {
 
 }  // namespace
 
-std::string Pat::text() const { return data_ ? text_of(*this, false) : "none"; }
+std::string Pat::text(bool captured) const { return data_ ? text_of(*this, false, captured) : "none"; }
 
 }  // namespace quern

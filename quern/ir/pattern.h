@@ -11,6 +11,7 @@
 #include <initializer_list>
 #include <memory>
 #include <optional>
+#include <source_location>
 #include <string>
 #include <variant>
 #include <vector>
@@ -51,6 +52,16 @@ inline constexpr Types exact = ints | bools;
 inline constexpr Types values = ints | bools | floats;
 }  // namespace types
 
+// Where a pattern stands in the source: the line of its rule. Of a rule itself g++ 12 tells only where its list ends.
+class Place {
+ public:
+  Place(std::source_location where) : where_(where) {}  // NOLINT(google-explicit-constructor): a default argument
+  std::source_location where() const { return where_; }
+
+ private:
+  std::source_location where_;
+};
+
 class Pat {
  public:
   // What a pattern is made of. Rules compile it; the prover and the printer read it.
@@ -75,6 +86,7 @@ class Pat {
     std::variant<wide, double, bool> number;
     SourceMode mode = SourceMode::any;
     std::vector<Pat> parts;  // of a node: patterns of its sources
+    std::source_location where{};  // line 0: a variable or literal, which stands anywhere
   };
 
   Pat() = default;                // none
@@ -96,9 +108,9 @@ class Pat {
   Pat and_more() const;         // further sources may follow those given
 
   // A chain upwards: a node with this op whose first source matches this pattern, the others `rest`; others may follow.
-  Pat f(OpSet ops, std::vector<Pat> rest = {}) const;
+  Pat f(OpSet ops, std::vector<Pat> rest = {}, Place place = std::source_location::current()) const;
 
-  std::string text() const;
+  std::string text(bool captured = false) const;  // captured: a name is all there is to say of what has one
 
  private:
   template <class F>
@@ -117,11 +129,12 @@ inline Pat int_const(std::string name) { return constant(std::move(name), types:
 inline Pat float_const(std::string name) { return constant(std::move(name), types::floats); }
 Pat invalid();
 
-// Nodes by op.
-Pat op(OpSet ops);                             // with any sources
-Pat op(OpSet ops, std::vector<Pat> sources);   // with exactly these
-Pat each(OpSet ops, const Pat& source);        // with any number of sources that all match
-Pat either(std::vector<Pat> alternatives);
+// Nodes by op: with any sources (op(Op::CONST) is not Invalid either), with exactly these, or with any number of
+// sources that all match.
+Pat op(OpSet ops, Place place = std::source_location::current());
+Pat op(OpSet ops, std::vector<Pat> sources, Place place = std::source_location::current());
+Pat each(OpSet ops, const Pat& source, Place place = std::source_location::current());
+Pat either(std::vector<Pat> alternatives, Place place = std::source_location::current());
 
 // Right sides and conditions.
 Pat fold(const Pat& expression);
@@ -130,31 +143,41 @@ Pat vmin(const Pat& variable);
 Pat vmax(const Pat& variable);
 Pat no_wrap(const Pat& expression);
 
+// A pattern in an expression, and where the expression stands.
+struct Operand {
+  template <class T>
+    requires std::convertible_to<const T&, Pat>
+  Operand(const T& from, std::source_location at = std::source_location::current())  // NOLINT
+      : pattern(from), where(at) {}
+  Pat pattern;
+  std::source_location where;
+};
+
 // Elementwise expressions. Integer / and % are FLOORDIV and FLOORMOD, as on UOps; a / of two float patterns is FDIV.
-Pat operator+(const Pat& a, const Pat& b);
-Pat operator-(const Pat& a, const Pat& b);  // a + b * -1
-Pat operator-(const Pat& a);                // a * -1
-Pat operator*(const Pat& a, const Pat& b);
-Pat operator/(const Pat& a, const Pat& b);
-Pat operator%(const Pat& a, const Pat& b);
-Pat operator&(const Pat& a, const Pat& b);
-Pat operator|(const Pat& a, const Pat& b);
-Pat operator^(const Pat& a, const Pat& b);
-Pat operator<<(const Pat& a, const Pat& b);
-Pat operator>>(const Pat& a, const Pat& b);
-Pat operator<(const Pat& a, const Pat& b);
-Pat operator<=(const Pat& a, const Pat& b);
-Pat operator>(const Pat& a, const Pat& b);   // b < a
-Pat operator>=(const Pat& a, const Pat& b);  // b <= a
-Pat operator==(const Pat& a, const Pat& b);
-Pat operator!=(const Pat& a, const Pat& b);
-Pat operator~(const Pat& a);  // XOR with true
+Pat operator+(const Operand& a, const Operand& b);
+Pat operator-(const Operand& a, const Operand& b);  // a + b * -1
+Pat operator-(const Operand& a);                // a * -1
+Pat operator*(const Operand& a, const Operand& b);
+Pat operator/(const Operand& a, const Operand& b);
+Pat operator%(const Operand& a, const Operand& b);
+Pat operator&(const Operand& a, const Operand& b);
+Pat operator|(const Operand& a, const Operand& b);
+Pat operator^(const Operand& a, const Operand& b);
+Pat operator<<(const Operand& a, const Operand& b);
+Pat operator>>(const Operand& a, const Operand& b);
+Pat operator<(const Operand& a, const Operand& b);
+Pat operator<=(const Operand& a, const Operand& b);
+Pat operator>(const Operand& a, const Operand& b);   // b < a
+Pat operator>=(const Operand& a, const Operand& b);  // b <= a
+Pat operator==(const Operand& a, const Operand& b);
+Pat operator!=(const Operand& a, const Operand& b);
+Pat operator~(const Operand& a);  // XOR with true
 Pat operator&&(const Pat& a, const Pat& b);  // in conditions
 Pat operator||(const Pat& a, const Pat& b);
-Pat max(const Pat& a, const Pat& b);
-Pat min(const Pat& a, const Pat& b);
-Pat truncdiv(const Pat& a, const Pat& b);
-Pat truncmod(const Pat& a, const Pat& b);
-Pat where(const Pat& condition, const Pat& yes, const Pat& no);
+Pat max(const Operand& a, const Operand& b);
+Pat min(const Operand& a, const Operand& b);
+Pat truncdiv(const Operand& a, const Operand& b);
+Pat truncmod(const Operand& a, const Operand& b);
+Pat where(const Operand& condition, const Operand& yes, const Operand& no);
 
 }  // namespace quern

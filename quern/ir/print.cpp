@@ -114,7 +114,7 @@ class Printer {
       Item& source = items_[s];
       const bool inside = source.place == Place::inside || source.place == Place::range;
       if (inside && source.depth >= kDeepest) move_out(source);
-      item.width += width_of(source) + 2;
+      item.width += width_of(source) + 1;
       item.depth = std::max<uint8_t>(item.depth, depth_of(source));
       if (inside && source.depth > 0 && width_of(source) > 2 * kReference) movable.push_back(&source);
     }
@@ -156,7 +156,7 @@ class Printer {
       if (u.dtype() != notation::default_dtype(u.op(), u.src(), u.arg())) text += u.dtype().name();
     }
     print_tag(text, u.tag());
-    return static_cast<int>(text.size()) + 2;
+    return static_cast<int>(text.size()) + 1;
   }
 
   // ---- text

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "quern/ir/node_map.h"
 #include "quern/ir/trace.h"
@@ -11,7 +12,7 @@ namespace quern {
 namespace {
 
 constexpr size_t kLongestChain = 1000;       // replacements of one node by another, in a row
-constexpr size_t kRewritesToLookAt = 200'000;  // after so many the size of the graph is compared
+constexpr size_t kDeepest = 100'000;  // results that wait for each other, beyond ten for every node of the graph
 
 // One rewrite of one graph. Each node is in `done` with its result, or with none while it is being worked on: what
 // needs the result of such a node would need its own.
@@ -101,12 +102,14 @@ class Rewrite {
     frame.stage = Stage::waiting;
     frame.target = step.result;
     frame.rule = step.rule;
+    if (step.rule && ++waiting_ > deepest_) endless_growth();
     if (frame.chain >= kLongestChain) endless_chain();
     push(step.result, step.rule ? frame.chain + 1 : frame.chain);
   }
 
   void finish(UOp result) {
     Frame& frame = stack_.back();
+    if (frame.rule) waiting_--;
     kept_.push_back(frame.node);  // ids of nodes in `done_` must not be given to others
     *done_.find(frame.node) = result;
     if (!same(frame.now, frame.node)) {
@@ -124,20 +127,21 @@ class Rewrite {
                            : rules_.apply(u, context_);
     if (step.result) {
       if constexpr (Observed) observation_->fired(*step.rule, u, step.result);
-      if (++rewrites_ >= limit_) count(*step.rule);
     }
     return step;
   }
 
-  // Many rewrites: look how large the graph was, and give up when they are out of proportion.
-  void count(const Rule& rule) {
-    if (size_ == 0) {
-      walk(root_, [&](const UOp&) { size_++; });
-      limit_ = std::max<size_t>(rewrites_ + 1, 100 * size_);
+  // Rules that never come to rest make ever more results wait: nodes are done depth first. So do long graphs, so the
+  // graph's size is looked at before giving up; the innermost of those that wait tell which rules go on and on.
+  void endless_growth() {
+    if (deepest_ == kDeepest) {
+      walk(root_, [&](const UOp&) { deepest_ += 10; });
       return;
     }
-    recent_.push_back(&rule);
-    if (recent_.size() >= 1000) give_up(recent_, "and the graph keeps growing");
+    std::vector<const Rule*> fired;
+    for (auto frame = stack_.rbegin(); fired.size() < kLongestChain; ++frame)
+      if (frame->rule) fired.push_back(frame->rule);
+    give_up(fired, "and the graph keeps growing");
   }
 
   // The node is needed for its own result: the rules that fired since it was entered go round in a circle.
@@ -160,9 +164,8 @@ class Rewrite {
   [[noreturn]] void give_up(std::vector<const Rule*> fired, const std::string& what) {
     std::sort(fired.begin(), fired.end());
     fired.erase(std::unique(fired.begin(), fired.end()), fired.end());
-    std::vector<std::string> names;
-    for (const Rule* rule : fired) names.push_back(fmt::format("  {}  ({})", rule->text(), rule->location()));
-    std::sort(names.begin(), names.end());
+    std::set<std::string> names;
+    for (const Rule* rule : fired) names.insert(fmt::format("  {}  ({})", rule->text(), rule->location()));
     throw RewriteError(fmt::format("{}: these rules undo each other or never come to rest, {}:\n{}", options_.name, what,
                                    fmt::join(names, "\n")));
   }
@@ -176,8 +179,7 @@ class Rewrite {
   NodeMap<UOp> done_;
   std::vector<Frame> stack_;
   UOps scratch_, kept_;
-  size_t rewrites_ = 0, limit_ = kRewritesToLookAt, size_ = 0;
-  std::vector<const Rule*> recent_;
+  size_t waiting_ = 0, deepest_ = kDeepest;
 };
 
 }  // namespace

@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <map>
+#include <set>
 
 #include "quern/ir/eval.h"
 #include "quern/ir/saturate.h"
@@ -14,15 +16,31 @@ namespace quern {
 
 // ---- a rule -------------------------------------------------------------------------------------------------------
 
+namespace {
+
+// clang tells the line of each rule in a list, g++ that of the list's end: there the patterns say where they stand.
+std::source_location place_of([[maybe_unused]] const Pat& left, [[maybe_unused]] const Pat& right,
+                              std::source_location where) {
+#ifndef __clang__
+  for (const Pat* pattern : {&left, &right})
+    if (static_cast<bool>(*pattern) && pattern->data().where.line() != 0) return pattern->data().where;
+#endif
+  return where;
+}
+
+}  // namespace
+
 Rule::Rule(Pat left, Pat right, Pat condition, std::source_location where)
     : left_(std::move(left)),
       right_(std::move(right)),
       condition_(std::move(condition)),
-      file_(where.file_name()),
-      line_(where.line()) {}
+      where_(place_of(left_, right_, where)) {}
 
 Rule::Rule(Pat left, detail::RuleFunction function, const char* note, std::source_location where)
-    : left_(std::move(left)), function_(std::move(function)), note_(note), file_(where.file_name()), line_(where.line()) {}
+    : left_(std::move(left)),
+      function_(std::move(function)),
+      note_(note),
+      where_(place_of(left_, right_, where)) {}
 
 uint64_t Rule::next_id() {
   static constinit std::atomic<uint64_t> made{0};
@@ -31,16 +49,17 @@ uint64_t Rule::next_id() {
 
 std::string Rule::text() const {
   if (*note_ != '\0') return note_;
-  std::string s = left_.text() + " -> " + (has_function() ? "(function)" : right_.text());
-  if (static_cast<bool>(condition_)) s += "  if " + condition_.text();
+  std::string s = left_.text() + " -> " + (has_function() ? "(function)" : right_.text(true));
+  if (static_cast<bool>(condition_)) s += "  if " + condition_.text(true);
   return s;
 }
 
 std::string Rule::location() const {
-  const char* inside = std::strstr(file_, "quern/");  // from the project's root, wherever it was built
+  const char* file = where_.file_name();
+  const char* inside = std::strstr(file, "quern/");  // from the project's root, wherever it was built
   for (const char* next = inside; next; next = std::strstr(next + 1, "quern/")) inside = next;
-  if (!inside) inside = std::strstr(file_, "test/");
-  return fmt::format("{}:{}", inside ? inside : file_, line_);
+  if (!inside) inside = std::strstr(file, "test/");
+  return fmt::format("{}:{}", inside ? inside : file, where_.line());
 }
 
 namespace detail {
@@ -87,23 +106,94 @@ class Compiler {
     out_.rule = &rule;
     out_.left = add(rule.left(), true);
     out_.captures = static_cast<int>(slots_.size());
-    if (!rule.has_function()) out_.right = add(rule.right(), false);
-    if (static_cast<bool>(rule.condition())) out_.condition = add(rule.condition(), false);
+    const std::set<std::string> always = always_captured(rule.left());
+    for (const auto& [name, slot] : slots_)
+      if (!always.contains(name)) refuse(fmt::format("{} can match and not capture {}", rule.left().text(), name));
+    if (!rule.has_function()) {
+      out_.right = add(rule.right(), false);
+      check(rule.right(), Use::value);
+    }
+    if (static_cast<bool>(rule.condition())) {
+      out_.condition = add(rule.condition(), false);
+      check(rule.condition(), Use::integer);
+    }
     if (rule.has_function() && rule.function().captures != out_.captures)
-      throw RewriteError(fmt::format("{}: {} captures {} nodes, but its function takes {}", rule.location(),
-                                     rule.left().text(), out_.captures, rule.function().captures));
+      refuse(fmt::format("{} captures {} nodes, but its function takes {}", rule.left().text(), out_.captures,
+                         rule.function().captures));
   }
   CompiledRule take() { return std::move(out_); }
 
  private:
+  [[noreturn]] void refuse(const std::string& what) const {
+    throw RewriteError(fmt::format("{}: {}", out_.rule->location(), what));
+  }
+
+  // The names that are captured however the pattern matches: whichever alternative, however many sources.
+  static std::set<std::string> always_captured(const Pat& pattern) {
+    const Pat::Data& d = pattern.data();
+    std::set<std::string> names;
+    if (d.mode != Pat::SourceMode::each)
+      for (const Pat& part : d.parts) {
+        std::set<std::string> inside = always_captured(part);
+        if (d.kind == Pat::Kind::either && &part != &d.parts.front())
+          std::erase_if(names, [&](const std::string& name) { return !inside.contains(name); });
+        else
+          names.merge(inside);
+      }
+    if (!d.name.empty()) names.insert(d.name);
+    return names;
+  }
+
+  // What a right side or condition may be made of, so that it can be evaluated whatever is matched.
+  enum class Use : uint8_t { value, constant, integer, interval };
+  void check(const Pat& pattern, Use use) const {
+    const Pat::Data& d = pattern.data();
+    const bool right = use == Use::value;
+    auto require = [&](bool holds, std::string_view what) {
+      if (!holds) refuse(fmt::format("{}: {}", pattern.text(), what));
+    };
+    if (!d.name.empty()) {
+      if (use == Use::constant) require(constant_.contains(d.name), "what is folded must be constants");
+      return;
+    }
+    switch (d.kind) {
+      case Pat::Kind::literal:
+        return require(use <= Use::constant || std::holds_alternative<wide>(d.number) ||
+                           (use == Use::integer && std::holds_alternative<bool>(d.number)),
+                       "a condition is of integers");
+      case Pat::Kind::either: return require(false, "alternatives stand on left sides only");
+      case Pat::Kind::fold: return check(d.parts[0], right ? Use::constant : use);
+      case Pat::Kind::exact: return check(d.parts[0], right ? Use::integer : use);
+      case Pat::Kind::least: case Pat::Kind::greatest:
+        require(use == Use::integer, "bounds stand in conditions only");
+        return require(slots_.contains(d.parts[0].data().name), "bounds are of variables only");
+      case Pat::Kind::no_wrap:
+        require(use == Use::integer, "it stands in conditions only");
+        return check(d.parts[0], Use::interval);
+      case Pat::Kind::node: break;
+    }
+    require(d.mode == Pat::SourceMode::exactly && d.ops.size() == 1 && (d.ops - ops::alu).empty(),
+            "neither a variable nor an elementwise op");
+    const OpInfo& known = info(d.ops.first());
+    require(static_cast<int>(d.parts.size()) == known.least_sources, "wrong number of operands");
+    if (use == Use::integer) require((d.ops - kIntegerOps).empty(), "not an op for conditions and exact constants");
+    if (use == Use::interval) require((d.ops - kIntervalOps).empty(), "no_wrap takes sums and products");
+    for (const Pat& part : d.parts) check(part, use);
+  }
+  static constexpr OpSet kIntegerOps = {Op::ADD,   Op::MUL,   Op::MAX,   Op::MIN,   Op::AND,
+                                        Op::OR,    Op::XOR,   Op::CMPEQ, Op::CMPNE, Op::CMPLT,
+                                        Op::CMPLE, Op::SHL,   Op::SHR,   Op::FLOORDIV, Op::FLOORMOD};
+  static constexpr OpSet kIntervalOps = {Op::ADD, Op::MUL};
+
   int add(const Pat& pattern, bool may_define) {
     const Pat::Data& d = pattern.data();
+    if (may_define && d.kind > Pat::Kind::either) refuse(pattern.text() + " cannot stand on a left side");
     const auto at = out_.parts.size();
     out_.parts.emplace_back();
     Part p;
     p.kind = d.kind, p.mode = d.mode, p.ops = d.ops, p.types = d.types, p.data = &d;
-    p.wants_const = d.ops == OpSet(Op::CONST) && !d.arg;
-    p.plain = d.kind == Pat::Kind::node && !d.dtype && !d.arg && !d.tag && !p.wants_const;
+    p.wants_const = d.kind == Pat::Kind::node && d.ops == OpSet(Op::CONST) && !d.arg;
+    p.plain = !d.dtype && !d.arg && !d.tag && !p.wants_const;
     if (!d.name.empty()) {
       const auto found = slots_.find(d.name);
       if (found != slots_.end())
@@ -111,10 +201,10 @@ class Compiler {
       else if (may_define)
         p.slot = slots_[d.name] = static_cast<int16_t>(slots_.size());
       else
-        throw RewriteError(fmt::format("{}: the right side or condition uses {}, which the left side {} does not have",
-                                       out_.rule->location(), d.name, out_.rule->left().text()));
-      if (slots_.size() > kMaxCaptures)
-        throw RewriteError(fmt::format("{}: more than {} variables", out_.rule->location(), kMaxCaptures));
+        refuse(fmt::format("the right side or condition uses {}, which the left side {} does not have", d.name,
+                           out_.rule->left().text()));
+      if (slots_.size() > kMaxCaptures) refuse(fmt::format("more than {} variables", kMaxCaptures));
+      if (may_define && (d.kind == Pat::Kind::literal || p.wants_const)) constant_.insert(d.name);
     }
     std::vector<uint16_t> parts;
     for (const Pat& part : d.parts) parts.push_back(static_cast<uint16_t>(add(part, may_define)));
@@ -126,6 +216,7 @@ class Compiler {
   }
   CompiledRule out_;
   std::map<std::string, int16_t> slots_;
+  std::set<std::string> constant_;  // variables that stand for constants
 };
 
 // Where a pattern offers a choice (order of operands, alternatives), the choices made are kept as a list; to go on
@@ -183,9 +274,15 @@ class Matcher {
         return std::holds_alternative<wide>(number) && std::get<wide>(number) == c.as_int();
       case Const::Kind::Int:
         return std::holds_alternative<wide>(number) && c == wrap(u.dtype(), std::get<wide>(number));
-      case Const::Kind::Float:
-        if (const auto* d = std::get_if<double>(&number)) return c == Const::of_float(*d);
-        return std::holds_alternative<wide>(number) && c == Const::of_float(static_cast<double>(std::get<wide>(number)));
+      case Const::Kind::Float: {
+        if (std::holds_alternative<bool>(number)) return false;
+        const auto* whole = std::get_if<wide>(&number);
+        const double wanted = whole ? static_cast<double>(*whole) : std::get<double>(number);
+        if (c == Const::of_float(wanted)) return true;
+        // The nearest value of the dtype, as on a right side; but what is too large is not infinity.
+        const double nearest = round_float(u.dtype(), wanted);
+        return std::isfinite(nearest) && c == Const::of_float(nearest);
+      }
       case Const::Kind::Invalid: return false;
     }
     return false;
@@ -193,8 +290,6 @@ class Matcher {
 
   bool match(const Part& p, const UOp& u) {
     if (!possible(p, u)) return false;
-    if (p.kind == Pat::Kind::literal) return true;
-    if (p.kind == Pat::Kind::either) return match(child(p, p.count == 1 ? 0 : static_cast<size_t>(choose(p.count))), u);
     if (!p.plain) {
       if (p.wants_const && u.value().is_invalid()) return false;
       if (p.data->dtype && *p.data->dtype != u.dtype()) return false;
@@ -206,6 +301,8 @@ class Matcher {
       if (bound && !same(*bound, u)) return false;
       bound = &u;
     }
+    if (p.kind == Pat::Kind::either)
+      return match(child(p, p.count == 1 ? 0 : static_cast<size_t>(choose(p.count))), u);
     switch (p.mode) {
       case Pat::SourceMode::any: return true;
       case Pat::SourceMode::each:
@@ -234,14 +331,11 @@ class Matcher {
 
   const UOp& bound(const Part& p) const { return *bound_[static_cast<size_t>(p.slot)]; }
 
-  static Op op_of(const Part& p) {
-    for (int i = 0; i < kOpCount; i++)
-      if (p.ops.contains(static_cast<Op>(i))) return static_cast<Op>(i);
-    return Op::NOOP;
-  }
+  static Op op_of(const Part& p) { return p.ops.first(); }
 
   // The integer value of a condition, or nothing when it cannot be told.
   std::optional<wide> number(const Part& p) const {
+    if (p.slot >= 0) return bound(p).is_int_const() ? std::optional(bound(p).int_value()) : std::nullopt;
     switch (p.kind) {
       case Pat::Kind::literal:
         if (const auto* b = std::get_if<bool>(&p.data->number)) return *b ? 1 : 0;
@@ -253,7 +347,7 @@ class Matcher {
       case Pat::Kind::either: return std::nullopt;
       case Pat::Kind::node: break;
     }
-    if (p.slot >= 0 && p.count == 0) return bound(p).is_int_const() ? std::optional(bound(p).int_value()) : std::nullopt;
+    if (p.count != 2) return std::nullopt;
     const std::optional<wide> a = number(child(p, 0));
     const Op op = op_of(p);
     if (!a) return std::nullopt;
@@ -267,6 +361,7 @@ class Matcher {
       case Op::FLOORDIV: return *b == 0 ? std::nullopt : std::optional(floor_div(*a, *b));
       case Op::FLOORMOD: return *b == 0 ? std::nullopt : std::optional(floor_mod(*a, *b));
       case Op::SHL: return *b < 0 || *b > 64 ? std::nullopt : std::optional(saturating_mul(*a, wide{1} << static_cast<int>(*b)));
+      case Op::SHR: return *b < 0 || *b > 64 ? std::nullopt : std::optional(*a >> *b);
       case Op::MAX: return std::max(*a, *b);
       case Op::MIN: return std::min(*a, *b);
       case Op::AND: return *a & *b;
@@ -276,9 +371,8 @@ class Matcher {
       case Op::CMPNE: return *a != *b ? 1 : 0;
       case Op::CMPLT: return *a < *b ? 1 : 0;
       case Op::CMPLE: return *a <= *b ? 1 : 0;
-      default: QUERN_CHECK(false, "a condition cannot use this op: " + rule_.rule->text());
+      default: return std::nullopt;
     }
-    return std::nullopt;
   }
 
   // The bounds of the expression in mathematical integers; false as soon as a step may leave the dtype.
@@ -295,12 +389,10 @@ class Matcher {
     Bounds r{};
     if (op_of(p) == Op::ADD) {
       r = {saturating_add(a->min, b->min), saturating_add(a->max, b->max)};
-    } else if (op_of(p) == Op::MUL) {
+    } else {
       const std::array<wide, 4> v = {saturating_mul(a->min, b->min), saturating_mul(a->min, b->max),
                                      saturating_mul(a->max, b->min), saturating_mul(a->max, b->max)};
       r = {*std::min_element(v.begin(), v.end()), *std::max_element(v.begin(), v.end())};
-    } else {
-      QUERN_CHECK(false, "no_wrap takes sums and products: " + rule_.rule->text());
     }
     return fits(dtype, r.min) && fits(dtype, r.max) ? std::optional(r) : std::nullopt;
   }
@@ -356,7 +448,6 @@ class Matcher {
     }
     if (p.slot >= 0) return bound(p);
     const Op op = op_of(p);
-    QUERN_CHECK(is_alu(op), "a right side builds elementwise nodes only: " + rule_.rule->text());
     // Literals take the dtype of a sibling that has one.
     DType operand = dtype;
     if (is_comparison(op))

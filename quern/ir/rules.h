@@ -92,8 +92,8 @@ class Rule {
   Rule(Pat left, Pat right, Pat condition = {}, std::source_location where = std::source_location::current());
 
   // The function receives a reference to the context, if it takes one, and then the captured nodes in the order in
-  // which their names first appear on the left side. It returns a node, or none to refuse. The note says in a few
-  // words what becomes of the node; traces show it.
+  // which their names first appear on the left side, a node's own name before those of its sources. It returns a
+  // node, or none to refuse. The note says in a few words what becomes of the node; traces show it.
   template <class F>
     requires(!std::is_convertible_v<F, Pat>)
   Rule(Pat left, F does, const char* note = "", std::source_location where = std::source_location::current())
@@ -114,8 +114,7 @@ class Rule {
   detail::RuleFunction function_;
   static uint64_t next_id();
   const char* note_ = "";
-  const char* file_;
-  unsigned line_;
+  std::source_location where_;
   uint64_t id_ = next_id();
 };
 

@@ -11,15 +11,17 @@
 namespace quern {
 namespace {
 
-// ---- shapes -------------------------------------------------------------------------------------------------------
+// ---- shapes
+// -------------------------------------------------------------------------------------------------------
 
 // Inside this file a node without a shape has the shape {none}.
 const UOps kNoShape = {UOp()};
 bool is_no_shape(const UOps& shape) { return shape.size() == 1 && !shape[0]; }
 
+std::string text(const UOp& size) { return size.is_int_const() ? to_string(size.int_value()) : size.text(); }
 std::string list(Sources sizes) {
   std::string s;
-  for (const UOp& d : sizes) s += (s.empty() ? "" : ", ") + (d.is_int_const() ? to_string(d.int_value()) : d.text());
+  for (const UOp& d : sizes) s += (s.empty() ? "" : ", ") + text(d);
   return "(" + s + ")";
 }
 
@@ -42,8 +44,9 @@ UOps sizes(const UOp& u, Sources given) {
   for (const UOp& s : given) {
     if (!s.dtype().is_index()) fail(u, fmt::format("a size has dtype {}, not index", s.dtype().name()));
     if (s.vmin() < 0)
-      fail(u, s.is_const() ? fmt::format("negative size {} in {}", to_string(s.int_value()), list(given))
-                           : fmt::format("a size may be negative, {}, in {}", to_string(s.vmin()), list(given)));
+      fail(u, s.is_const()
+                  ? fmt::format("negative size {} in {}", to_string(s.int_value()), list(given))
+                  : fmt::format("a size may be negative, {}, in {}", to_string(s.vmin()), list(given)));
   }
   return {given.begin(), given.end()};
 }
@@ -58,17 +61,15 @@ UOps window(const UOp& u, const UOps& x) {
     const UOp& inner = u.op() == Op::PAD ? x[i] : result[i];
     const UOp& outer = u.op() == Op::PAD ? result[i] : x[i];
     if (surely_below(outer, plus(offsets[i], inner)))
-      fail(u, fmt::format("axis {}: size {} at offset {} does not lie within size {}", i, list({&inner, 1}),
-                          list({&offsets[i], 1}), list({&outer, 1})));
+      fail(u, fmt::format("axis {}: size {} at offset {} does not lie within size {}", i, text(inner),
+                          text(offsets[i]), text(outer)));
   }
   return result;
 }
 
 UOps compute_shape(const UOp& u);
 
-UOps shape_of(const UOp& u) {
-  return *detail::derived_of(u.node()).shape.load(std::memory_order_acquire);
-}
+UOps shape_of(const UOp& u) { return *detail::derived_of(u.node()).shape.load(std::memory_order_acquire); }
 
 UOps reduced(const UOp& u, UOps x) {
   for (int64_t axis : u.arg().reduce().axes) {
@@ -104,10 +105,21 @@ UOps compute_shape(const UOp& u) {
   if (is_elementwise(u.op())) return elementwise(u);
   const Sources rest = u.src().empty() ? u.src() : u.src().subspan(1);
   switch (u.op()) {
-    case Op::CONST: case Op::DEFINE_VAR: case Op::BIND: case Op::RANGE: case Op::SPECIAL: case Op::STATE:
-    case Op::VECTORIZE: case Op::GEP: case Op::UNROLL: case Op::CONTRACT: case Op::WMMA: return {};
-    case Op::BUFFER: case Op::SLICE: return {UOp::index(u.arg().integer())};
-    case Op::DEFINE_LOCAL: case Op::DEFINE_REG: return {UOp::index(std::max<int64_t>(u.dtype().size(), 0))};
+    case Op::CONST:
+    case Op::DEFINE_VAR:
+    case Op::BIND:
+    case Op::RANGE:
+    case Op::SPECIAL:
+    case Op::STATE:
+    case Op::VECTORIZE:
+    case Op::GEP:
+    case Op::UNROLL:
+    case Op::CONTRACT:
+    case Op::WMMA: return {};
+    case Op::BUFFER:
+    case Op::SLICE: return {UOp::index(u.arg().integer())};
+    case Op::DEFINE_LOCAL:
+    case Op::DEFINE_REG: return {UOp::index(std::max<int64_t>(u.dtype().size(), 0))};
     case Op::PARAM: {
       if (u.dtype().is_ptr()) return u.dtype().size() < 0 ? kNoShape : UOps{UOp::index(u.dtype().size())};
       Sources dims = u.src();
@@ -118,24 +130,29 @@ UOps compute_shape(const UOp& u) {
       const UOps from = needed(), to = sizes(u, rest);
       const UOp before = product(from), after = product(to);
       if (surely_different(before, after))
-        fail(u, fmt::format("{} has {} elements, {} has {}", list(from), list({&before, 1}), list(to), list({&after, 1})));
+        fail(u,
+             fmt::format("{} has {} elements, {} has {}", list(from), text(before), list(to), text(after)));
       return to;
     }
     case Op::EXPAND: {
       const UOps from = needed(), to = sizes(u, rest);
-      if (from.size() != to.size()) fail(u, fmt::format("{} to {}: expanding keeps the number of axes", list(from), list(to)));
+      if (from.size() != to.size())
+        fail(u, fmt::format("{} to {}: expanding keeps the number of axes", list(from), list(to)));
       for (size_t i = 0; i < to.size(); i++)
         if (!from[i].equals(1) && !surely_equal(from[i], to[i]))
           fail(u, fmt::format("{} to {}: axis {} is neither 1 nor the same", list(from), list(to), i));
       return to;
     }
-    case Op::PAD: case Op::SHRINK: return window(u, needed());
+    case Op::PAD:
+    case Op::SHRINK: return window(u, needed());
     case Op::PERMUTE: {
       const UOps from = needed();
       Ints sorted = u.arg().ints(), all(from.size());
       std::sort(sorted.begin(), sorted.end());
       std::iota(all.begin(), all.end(), 0);
-      if (sorted != all) fail(u, fmt::format("[{}] is not a permutation of the axes of {}", fmt::join(u.arg().ints(), ", "), list(from)));
+      if (sorted != all)
+        fail(u, fmt::format("[{}] is not a permutation of the axes of {}", fmt::join(u.arg().ints(), ", "),
+                            list(from)));
       UOps to;
       for (int64_t axis : u.arg().ints()) to.push_back(from[static_cast<size_t>(axis)]);
       return to;
@@ -143,15 +160,20 @@ UOps compute_shape(const UOp& u) {
     case Op::FLIP: {
       UOps from = needed();
       for (int64_t axis : u.arg().ints())
-        if (axis < 0 || axis >= std::ssize(from)) fail(u, fmt::format("axis {} of shape {}", axis, list(from)));
+        if (axis < 0 || axis >= std::ssize(from))
+          fail(u, fmt::format("axis {} of shape {}", axis, list(from)));
       return from;
     }
-    case Op::REDUCE: return u.arg().reduce().states == 1 && u.arg().reduce().op != Op::NOOP ? reduced(u, needed()) : kNoShape;
+    case Op::REDUCE:
+      return u.arg().reduce().states == 1 && u.arg().reduce().op != Op::NOOP ? reduced(u, needed())
+                                                                             : kNoShape;
     case Op::GETTUPLE: {
       const UOp& tuple = u.src(0).op() == Op::FUNCTION ? u.src(0).src(0) : u.src(0);
       const bool reduce = tuple.op() == Op::REDUCE;
-      const int64_t i = u.arg().integer(), count = reduce ? tuple.arg().reduce().states : std::ssize(tuple.src());
-      if (i < 0 || i >= std::min(count, std::ssize(tuple.src()))) fail(u, fmt::format("value {} of {}", i, count));
+      const int64_t i = u.arg().integer(),
+                    count = reduce ? tuple.arg().reduce().states : std::ssize(tuple.src());
+      if (i < 0 || i >= std::min(count, std::ssize(tuple.src())))
+        fail(u, fmt::format("value {} of {}", i, count));
       const UOps shape = shape_of(tuple.src(static_cast<size_t>(i)));
       return reduce ? reduced(tuple, shape) : shape;
     }
@@ -163,38 +185,53 @@ UOps compute_shape(const UOp& u) {
     case Op::INDEX: {
       UOps from = x();
       if (is_no_shape(from)) return {};  // memory of unknown size, one element of it
-      if (rest.size() > from.size()) fail(u, fmt::format("{} indices into shape {}", rest.size(), list(from)));
+      if (rest.size() > from.size())
+        fail(u, fmt::format("{} indices into shape {}", rest.size(), list(from)));
       from.erase(from.begin(), from.begin() + std::ssize(rest));
       return from;
     }
     case Op::MULTI: {
       UOps shape = needed();
       const int64_t axis = u.arg().integer();
-      if (axis < 0 || axis >= std::ssize(shape)) fail(u, fmt::format("axis {} of shape {}", axis, list(shape)));
+      if (axis < 0 || axis >= std::ssize(shape))
+        fail(u, fmt::format("axis {} of shape {}", axis, list(shape)));
       UOp& size = shape[static_cast<size_t>(axis)];
       size = (size * static_cast<int64_t>(u.src(0).device().size())).simplify();
       return shape;
     }
-    case Op::CONTIGUOUS: case Op::CONTIGUOUS_BACKWARD: case Op::DETACH: case Op::COPY: case Op::ALLREDUCE:
-    case Op::MSELECT: case Op::MSTACK: case Op::AFTER: case Op::LOAD: case Op::FUNCTION: return x();
+    case Op::CONTIGUOUS:
+    case Op::CONTIGUOUS_BACKWARD:
+    case Op::DETACH:
+    case Op::COPY:
+    case Op::ALLREDUCE:
+    case Op::MSELECT:
+    case Op::MSTACK:
+    case Op::AFTER:
+    case Op::LOAD:
+    case Op::FUNCTION: return x();
     case Op::NOOP: return u.src().empty() ? kNoShape : x();
     default: return kNoShape;
   }
 }
 
 const UOps& computed_shape(const UOp& root) {
-  auto known = [](const UOp& u) { return detail::derived_of(u.node()).shape.load(std::memory_order_acquire) != nullptr; };
-  detail::compute_upwards(root, known,
-                          [](const UOp& u) { detail::publish(detail::derived_of(u.node()).shape, compute_shape(u)); });
+  auto known = [](const UOp& u) {
+    return detail::derived_of(u.node()).shape.load(std::memory_order_acquire) != nullptr;
+  };
+  detail::compute_upwards(root, known, [](const UOp& u) {
+    detail::publish(detail::derived_of(u.node()).shape, compute_shape(u));
+  });
   return *detail::derived_of(root.node()).shape.load(std::memory_order_acquire);
 }
 
-// ---- ranges -------------------------------------------------------------------------------------------------------
+// ---- ranges
+// -------------------------------------------------------------------------------------------------------
 
 // How many of the last sources are ranges that end at this node.
 size_t ended(const UOp& u) {
   switch (u.op()) {
-    case Op::END: case Op::STAGE: return u.src().size() - 1;
+    case Op::END:
+    case Op::STAGE: return u.src().size() - 1;
     case Op::REDUCE: {
       const ReduceArg& r = u.arg().reduce();
       const size_t values = r.op == Op::NOOP ? 2 * static_cast<size_t>(r.states) + 1 : 1;
@@ -210,7 +247,9 @@ void add_sorted(UOps& into, const UOp& range) {
 }
 
 UOps compute_ranges(const UOp& u) {
-  auto of = [](const UOp& s) -> const UOps& { return *detail::derived_of(s.node()).ranges.load(std::memory_order_acquire); };
+  auto of = [](const UOp& s) -> const UOps& {
+    return *detail::derived_of(s.node()).ranges.load(std::memory_order_acquire);
+  };
   UOps open;
   const size_t kept = u.src().size() - ended(u);
   for (const UOp& s : u.src().first(kept))
@@ -218,7 +257,8 @@ UOps compute_ranges(const UOp& u) {
       for (const UOp& r : of(s)) add_sorted(open, r);
   for (const UOp& closed : u.src().subspan(kept)) {
     if (!closed.ops_below().contains(Op::RANGE)) continue;
-    const bool single = closed.op() == Op::RANGE;  // else an expression of ranges, as after one was split: all end
+    const bool single =
+        closed.op() == Op::RANGE;  // else an expression of ranges, as after one was split: all end
     std::erase_if(open, [&](const UOp& r) {
       return single ? same(r, closed) : std::ranges::binary_search(of(closed), r, before);
     });
@@ -245,7 +285,8 @@ const UOps& UOp::shape() const {
 Ints UOp::int_shape() const {
   Ints result;
   for (const UOp& s : shape()) {
-    if (!s.is_const()) throw ShapeError(fmt::format("{}: shape {} has a symbolic size", quern::name(op()), list(shape())));
+    if (!s.is_const())
+      throw ShapeError(fmt::format("{}: shape {} has a symbolic size", quern::name(op()), list(shape())));
     result.push_back(static_cast<int64_t>(s.int_value()));
   }
   return result;

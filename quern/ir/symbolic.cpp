@@ -5,7 +5,8 @@
 namespace quern {
 
 const Rules symbolic = [] {
-  return constants + identities + booleans + casts + floats_exact + selects + divisions + comparisons + sums + gates;
+  // Gates first: other rules may drop an operand that is invalid somewhere.
+  return gates + constants + identities + booleans + casts + floats_exact + selects + divisions + comparisons + sums;
 };
 
 std::span<const NamedRules> algebraic_lists() {

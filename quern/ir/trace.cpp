@@ -139,7 +139,9 @@ std::string rule_table(const Statistics& s) {
 void follow_environment(Statistics& s) {
   s.wanted = env::TRACK_MATCH_STATS() > 0;
   if (s.wanted && !s.printed_at_exit)
-    s.printed_at_exit = std::atexit([] { std::fputs(match_statistics().c_str(), stderr); }) == 0;
+    s.printed_at_exit = std::atexit([] {
+                          if (!statistics().passes.empty()) std::fputs(match_statistics().c_str(), stderr);
+                        }) == 0;
 }
 
 // ---- the recorder of the whole process

@@ -1,15 +1,17 @@
 // Interning: how nodes are made, found again, and freed.
 #include "quern/ir/uop.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <memory>
 #include <mutex>
 #include <new>
 #include <thread>
 
 #include "quern/ir/derived.h"
-#include "quern/ir/node_map.h"
 #include "quern/ir/spec.h"
 
 namespace quern {
@@ -42,7 +44,9 @@ class SpinLock {
 
 constexpr size_t kSmallSources = 8;  // nodes with more sources come straight from operator new
 
-size_t node_bytes(size_t sources) { return sizeof(Node) + sources * sizeof(UOp); }
+// Sources, then the node; whole cache lines.
+constexpr size_t kLine = 64;
+size_t node_bytes(size_t sources) { return (sizeof(Node) + sources * sizeof(UOp) + kLine - 1) / kLine * kLine; }
 
 struct FreeList {
   std::array<std::vector<void*>, kSmallSources + 1> slots;
@@ -54,6 +58,7 @@ struct Reserve {
   std::mutex mutex;
   FreeList free;
   uint32_t next_id = 0;
+  std::array<size_t, kSmallSources + 1> made{};  // how many slots there are
 };
 Reserve& reserve() {
   static auto* const instance = new Reserve;  // NOLINT(cppcoreguidelines-owning-memory): see above
@@ -61,6 +66,7 @@ Reserve& reserve() {
 }
 
 constexpr size_t kBatch = 256;
+constexpr size_t kHugePage = size_t{1} << 21;
 
 void take_ids(std::vector<uint32_t>& ids) {
   Reserve& r = reserve();
@@ -76,11 +82,15 @@ void take_slots(std::vector<void*>& slots, size_t sources) {
   Reserve& r = reserve();
   const std::lock_guard lock(r.mutex);
   auto& spare = r.free.slots[sources];
-  while (slots.size() < kBatch && !spare.empty()) slots.push_back(spare.back()), spare.pop_back();
-  if (slots.empty()) {
-    auto* block = static_cast<std::byte*>(::operator new(kBatch * node_bytes(sources)));
-    for (size_t i = kBatch; i-- > 0;) slots.push_back(block + i * node_bytes(sources));
+  if (spare.empty()) {  // as many again as there are, up to a huge page at a time
+    const size_t size = node_bytes(sources), count = std::clamp(r.made[sources], kBatch, kHugePage / size);
+    const bool huge = count == kHugePage / size;
+    void* block = ::operator new(huge ? kHugePage : count * size, std::align_val_t(huge ? kHugePage : kLine));
+    if (huge) madvise(block, kHugePage, MADV_HUGEPAGE);  // fewer misses in large graphs; no matter if refused
+    for (size_t i = count; i-- > 0;) spare.push_back(static_cast<std::byte*>(block) + i * size);
+    r.made[sources] += count;
   }
+  while (slots.size() < kBatch && !spare.empty()) slots.push_back(spare.back()), spare.pop_back();
 }
 
 // Gives the second half of a list back, so that a thread that only frees does not hoard.
@@ -125,7 +135,7 @@ std::pair<void*, uint32_t> allocate_from(FreeList& free, size_t sources) {
   if (free.ids.empty()) take_ids(free.ids);
   const uint32_t id = free.ids.back();
   free.ids.pop_back();
-  if (sources > kSmallSources) return {::operator new(node_bytes(sources)), id};
+  if (sources > kSmallSources) return {::operator new(node_bytes(sources), std::align_val_t(kLine)), id};
   auto& slots = free.slots[sources];
   if (slots.empty()) take_slots(slots, sources);
   void* memory = slots.back();
@@ -136,7 +146,7 @@ std::pair<void*, uint32_t> allocate_from(FreeList& free, size_t sources) {
 void deallocate_to(FreeList& free, void* memory, size_t sources, uint32_t id, size_t keep) {
   free.ids.push_back(id);
   if (free.ids.size() > 2 * keep) spill(free.ids, reserve().free.ids, keep);
-  if (sources > kSmallSources) return ::operator delete(memory);
+  if (sources > kSmallSources) return ::operator delete(memory, std::align_val_t(kLine));
   auto& slots = free.slots[sources];
   slots.push_back(memory);
   if (slots.size() > 2 * keep) spill(slots, reserve().free.slots[sources], keep);
@@ -178,11 +188,11 @@ struct alignas(64) Shard {
 
   size_t mask() const { return entries.size() - 1; }
 
+  // At most two thirds are used. A table that is rebuilt gets the size that suits what is alive in it.
   void make_room() {
     if ((used + 1) * 3 <= entries.size() * 2) return;
-    size_t alive = 0;
-    for (Entry e : entries) alive += e > kRemoved ? 1 : 0;
-    std::vector<Entry> old(alive * 3 > entries.size() ? entries.size() * 2 : entries.size(), kEmpty);
+    const auto alive = static_cast<size_t>(std::ranges::count_if(entries, [](Entry e) { return e > kRemoved; }));
+    std::vector<Entry> old(std::max<size_t>(64, std::bit_ceil(alive * 2 + 1)), kEmpty);
     old.swap(entries);
     used = alive;
     for (Entry e : old) {
@@ -241,18 +251,18 @@ bool try_retain(Node* n) {
 Node* new_node(uint64_t hash, Op op, DType dtype, Sources sources, Arg arg, Arg tag) {
   auto [memory, id] = allocate(sources.size());
   OpSet below = op;
-  auto* first = reinterpret_cast<UOp*>(static_cast<std::byte*>(memory) + sizeof(Node));  // NOLINT
+  auto* first = static_cast<UOp*>(memory);
   for (size_t i = 0; i < sources.size(); i++) {
     new (first + i) UOp(sources[i]);
     below |= sources[i].ops_below();
   }
-  auto* n = new (memory) Node{.refs{1},
+  auto* n = new (first + sources.size()) Node{.refs{1},
                               .id = id,
-                              .hash = hash,
+                              .source_count = static_cast<uint32_t>(sources.size()),
                               .op = op,
                               .bounds_known{0},
-                              .source_count = static_cast<uint32_t>(sources.size()),
                               .dtype = dtype,
+                              .hash = hash,
                               .arg = std::move(arg),
                               .tag = std::move(tag),
                               .below = below,
@@ -274,18 +284,20 @@ UOp UOp::make(Op op, DType dtype, Sources sources, Arg arg, Arg tag) {
     const std::lock_guard lock(shard.lock);
     shard.make_room();
     size_t i = hash & shard.mask();
-    bool replaces = false;
+    std::optional<size_t> place;  // where the new node goes: the first that is free or was left
     for (; shard.entries[i] != Shard::kEmpty; i = (i + 1) & shard.mask()) {
+      if (shard.entries[i] == Shard::kRemoved && !place) place = i;
       if (!Shard::may_be(shard.entries[i], hash)) continue;
       Node* found = Shard::node_of(shard.entries[i]);
       if (found->hash != hash || !is_node(found, op, dtype, sources, arg, tag)) continue;
       if (try_retain(found)) return UOp(found);
-      replaces = true;  // dying: its place goes to the new node
+      shard.entries[i] = Shard::kRemoved;  // dying: it will not find itself
+      if (!place) place = i;
       break;
     }
     made = UOp(new_node(hash, op, dtype, sources, std::move(arg), std::move(tag)));
-    shard.entries[i] = Shard::entry_of(made.node_);
-    if (!replaces) shard.used++;
+    shard.entries[place.value_or(i)] = Shard::entry_of(made.node_);
+    if (!place) shard.used++;
   }
   if (checks_every_node()) check_node(made);
   return made;
@@ -327,14 +339,14 @@ void detail::destroy(Node* node) noexcept {
     auto* first = const_cast<UOp*>(n->sources());
     for (size_t i = 0; i < count; i++) first[i].~UOp();
     n->~Node();
-    deallocate(n, count, id);
+    deallocate(first, count, id);
   }
   busy = false;
 }
 
 size_t live_nodes() { return live.load(std::memory_order_relaxed); }
 
-// ---- derived facts and tables -------------------------------------------------------------------------------------
+// ---- derived facts -------------------------------------------------------------------------------------
 
 detail::Derived& detail::derived_of(const Node* node) {
   Derived* known = node->derived.load(std::memory_order_acquire);
@@ -359,27 +371,4 @@ void detail::publish_ranges(const UOp& u, UOps open) {
   if (u.op() == Op::RANGE) UOpAccess::uncount(u);  // not the last: the caller's handle is counted
 }
 
-namespace detail {
-namespace {
-thread_local std::vector<std::unique_ptr<Slots>> spare_slots;
-}
-
-std::unique_ptr<Slots> borrow_slots() {
-  std::unique_ptr<Slots> table;
-  if (spare_slots.empty()) {
-    table = std::make_unique<Slots>();
-  } else {
-    table = std::move(spare_slots.back());
-    spare_slots.pop_back();
-  }
-  if (++table->stamp == 0) {  // after 2^32 walks the stamps start over
-    table->slots.assign(table->slots.size(), {});
-    table->stamp = 1;
-  }
-  return table;
-}
-
-void give_back(std::unique_ptr<Slots> slots) { spare_slots.push_back(std::move(slots)); }
-
-}  // namespace detail
 }  // namespace quern

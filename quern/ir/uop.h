@@ -40,21 +40,22 @@ namespace detail {
 
 struct Derived;  // shape, ranges and device, computed on demand (derived.h)
 
-// The interned node. Only uop.cpp makes and frees them; everything else sees it through UOp.
+// The interned node. Only uop.cpp makes and frees them; everything else sees it through UOp. Its sources stand right
+// before it, next to what walks and rules look at first, so that these share a cache line.
 struct Node {
   std::atomic<uint32_t> refs;
   uint32_t id;  // dense, reused: an index for per-walk tables (node_map.h), not an identity over time
-  uint64_t hash;
+  uint32_t source_count;
   Op op;
   mutable std::atomic<uint8_t> bounds_known;
-  uint32_t source_count;
   DType dtype;
+  uint64_t hash;
   Arg arg, tag;
   OpSet below;  // the ops of this node and of everything it is made from
   mutable std::atomic<int64_t> bounds_min, bounds_max;
   mutable std::atomic<Derived*> derived;
 
-  const UOp* sources() const { return reinterpret_cast<const UOp*>(this + 1); }  // NOLINT: stored right behind
+  const UOp* sources() const;  // source_count of them
 };
 
 void destroy(Node* node) noexcept;
@@ -92,8 +93,8 @@ class UOp {
 
   Op op() const { return node_->op; }
   DType dtype() const { return node_->dtype; }
-  Sources src() const { return {node_->sources(), node_->source_count}; }
-  const UOp& src(size_t i) const { return node_->sources()[i]; }
+  Sources src() const;
+  const UOp& src(size_t i) const;
   const Arg& arg() const { return node_->arg; }
   const Arg& tag() const { return node_->tag; }
 
@@ -172,6 +173,12 @@ class UOp {
   friend struct UOpAccess;
 };
 static_assert(sizeof(UOp) == 8);
+
+inline const UOp* detail::Node::sources() const {
+  return reinterpret_cast<const UOp*>(this) - source_count;  // NOLINT(*-reinterpret-cast)
+}
+inline Sources UOp::src() const { return {node_->sources(), node_->source_count}; }
+inline const UOp& UOp::src(size_t i) const { return node_->sources()[i]; }
 
 struct UOp::Change {
   std::optional<Op> op = {};

@@ -365,6 +365,14 @@ TEST(Where, PicksAndLooksAtNothingElse) {
             Const::of_float(kNaN));
 }
 
+TEST(Invalid, DoesNotMatterToAConditionThatIsDecided) {
+  const Const yes = Const::of_bool(true), no = Const::of_bool(false), invalid = Const::invalid();
+  EXPECT_EQ(eval_in(Op::AND, dtypes::bool_, {no, invalid}), no);
+  EXPECT_EQ(eval_in(Op::AND, dtypes::bool_, {invalid, yes}), invalid);
+  EXPECT_EQ(eval_in(Op::OR, dtypes::bool_, {invalid, yes}), yes);
+  EXPECT_EQ(eval_in(Op::OR, dtypes::bool_, {no, invalid}), invalid);
+}
+
 TEST(Invalid, MakesEveryResultInvalid) {
   const Const one = Const::of_int(1), invalid = Const::invalid();
   for (int i = 0; i < kOpCount; i++) {

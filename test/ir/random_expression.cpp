@@ -16,7 +16,7 @@ constexpr std::array kFixedWidth = {dtypes::int8,  dtypes::uint8,  dtypes::int16
 class Generator {
  public:
   Generator(std::mt19937_64& random, const ExpressionKind& kind) : random_(random), kind_(kind) {
-    const int count = static_cast<int>(pick(random_, 1, 4));
+    const int count = static_cast<int>(pick(random_, 1, 5));
     for (int i = 0; i < count; i++) leaves_.push_back(new_leaf(i));
   }
 
@@ -44,11 +44,11 @@ class Generator {
     if (!kind_.dtype.is_index() && !one_in(random_, 4)) return fixed_leaf(kind_.dtype, i);
     if (!one_in(random_, 3)) {
       const UOp n = UOp::variable("n", 1, 17);
-      if (one_in(random_, 6)) return UOp::range(one_in(random_, 3) ? n * 2 : n, i);
-      return UOp::range(pick(random_, 1, 17), i);
+      if (one_in(random_, 5)) return UOp::range(one_in(random_, 3) ? n * 2 : n, i);
+      return UOp::range(one_in(random_, 10) ? 1 : pick(random_, 2, 17), i);
     }
     const int64_t least = one_in(random_, 3) ? pick(random_, 0, 4) : pick(random_, -20, 5);
-    return UOp::variable(std::string(1, static_cast<char>('a' + i)), least, least + pick(random_, 0, 30));
+    return UOp::variable(std::string(1, static_cast<char>('a' + i)), least, least + (one_in(random_, 3) ? pick(random_, 0, 1000) : pick(random_, 0, 30)));
   }
 
   UOp fixed_leaf(DType dtype, int i) {
@@ -76,7 +76,7 @@ class Generator {
   }
 
   UOp leaf(DType dtype) {
-    if (one_in(random_, 4)) return constant(dtype);
+    if (one_in(random_, 8)) return constant(dtype);
     return leaves_[random_() % leaves_.size()].cast(dtype);
   }
 
@@ -87,11 +87,21 @@ class Generator {
     return c.equals(0) && !one_in(random_, 10) ? UOp::constant(dtype, 3) : c;
   }
 
+  // What indices of views look like: leaves with strides, whose factors the divisors share.
+  UOp strided_sum() {
+    constexpr std::array strides = {1, 1, 2, 3, 4, 5, 6, 8, 12, 15, 16, 30, 60, -1, -4};
+    UOp sum = constant(dtypes::index);
+    for (int64_t terms = pick(random_, 1, 4); terms > 0; terms--)
+      sum = sum + leaves_[random_() % leaves_.size()].cast(dtypes::index) * strides[random_() % strides.size()];
+    return sum;
+  }
+
   UOp index_op(int depth) {
     const DType d = dtypes::index;
     auto x = [&] { return integer(d, depth); };
     switch (pick(random_, 0, 31)) {
       default: return x() + x();
+      case 25: case 26: return strided_sum();
       case 0: case 1: return x() - x();
       case 2: case 3: case 4: case 5: return x() * constant(d);
       case 6: return x() * x();
@@ -204,6 +214,12 @@ UOp random_expression(std::mt19937_64& random, int depth, const ExpressionKind& 
   UOp x = generator.integer(kind.dtype, depth);
   if (kind.gates && one_in(random, 4)) x = where(generator.condition(depth), x, UOp::invalid(kind.dtype));
   return x;
+}
+
+std::pair<UOp, UOp> random_gated(std::mt19937_64& random, int depth, const ExpressionKind& kind) {
+  Generator generator(random, kind);
+  const UOp condition = generator.condition(depth);
+  return {condition, generator.integer(kind.dtype, depth)};
 }
 
 std::vector<std::vector<Const>> random_points(std::mt19937_64& random, const UOps& leaves, size_t most) {

@@ -1,7 +1,9 @@
 // Random integer expressions and conditions: what index arithmetic looks like, and what it never looks like.
 #pragma once
 
+#include <functional>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "quern/ir/uop.h"
@@ -17,6 +19,9 @@ struct ExpressionKind {
 // Leaves are a few ranges (of sizes 1 to 17, and of the symbolic size n), variables, constants; parts of the
 // expression occur again elsewhere in it.
 UOp random_expression(std::mt19937_64& random, int depth, const ExpressionKind& kind);
+
+// A condition and a value over the same leaves.
+std::pair<UOp, UOp> random_gated(std::mt19937_64& random, int depth, const ExpressionKind& kind);
 
 // Values for leaves: those of every corner first, then random ones; all combinations when they are few.
 std::vector<std::vector<Const>> random_points(std::mt19937_64& random, const UOps& leaves, size_t most);

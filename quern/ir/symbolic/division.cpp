@@ -77,6 +77,31 @@ std::optional<std::pair<Linear, Linear>> split_factors(const Linear& sum, wide c
   return std::nullopt;
 }
 
+// -1 - sum, when the first factor of the sum is negative: x // c is -1 - (-1 - x) // c.
+std::optional<Linear> complement(const Linear& sum) {
+  if (sum.terms.empty() || sum.terms[0].factor >= 0) return std::nullopt;
+  auto opposite = add(constant_sum(sum.dtype, -1), sum, -1);
+  return opposite && opposite->exact() ? opposite : std::nullopt;
+}
+
+// (x // d + a) // c is (x + a * d) // (c * d), if x // d is the only quotient.
+std::optional<std::pair<Linear, wide>> join_quotient(const Linear& sum, wide c) {
+  const Linear::Term* quotient = nullptr;
+  for (const auto& term : sum.terms) {
+    if (!term.value.ops_below().contains(Op::FLOORDIV)) continue;
+    if (quotient != nullptr || term.factor != 1 || term.value.op() != Op::FLOORDIV) return std::nullopt;
+    quotient = &term;
+  }
+  if (quotient == nullptr || !quotient->value.src(1).is_int_const()) return std::nullopt;
+  const wide d = quotient->value.src(1).int_value();
+  const auto x = linear_of(quotient->value.src(0));
+  if (d <= 0 || !fits(sum.dtype, saturating_mul(c, d)) || !x || !x->exact()) return std::nullopt;
+  auto joined = add(sum, {.dtype = sum.dtype, .terms = {{quotient->value, 1}}, .constant = 0}, -1);
+  if (joined) joined = add(*x, *joined, d);
+  if (!joined || !joined->exact()) return std::nullopt;
+  return std::pair(std::move(*joined), c * d);
+}
+
 UOp divide(Linear sum, wide c) {
   const DType dtype = sum.dtype;
   if (c == 1) return to_uop(sum);
@@ -98,21 +123,35 @@ UOp divide(Linear sum, wide c) {
   if (auto window = find_window(sum, c)) return divide(std::move(window->multiples), c / window->d);
   if (auto parts = split_factors(sum, c)) return to_uop(parts->first);
 
-  if (sum.terms.size() == 1 && sum.terms[0].factor == 1 && sum.terms[0].value.src().size() == 2 &&
-      sum.terms[0].value.src(1).is_int_const()) {
-    const UOp inside = sum.terms[0].value;
-    const wide d = inside.src(1).int_value();
-    // (x // d + k) // c is (x + k * d) // (c * d)
-    if (inside.op() == Op::FLOORDIV && d > 0 && fits(dtype, saturating_mul(c, d))) {
-      const auto x = linear_of(inside.src(0));
-      const auto moved = x && x->exact() ? add(*x, constant_sum(dtype, saturating_mul(sum.constant, d))) : std::nullopt;
-      if (moved && moved->exact()) return divide(*moved, c * d);
-    }
-    // (x % (c * n)) // c is (x // c) % n
-    if (inside.op() == Op::FLOORMOD && sum.constant == 0 && d > 0 && d % c == 0)
-      return floor_remainder(floor_divided(inside.src(0), c), d / c);
-  }
+  if (auto joined = join_quotient(sum, c)) return divide(std::move(joined->first), joined->second);
+  // (x % (c * n)) // c is (x // c) % n
+  const UOp& first = sum.terms[0].value;
+  if (sum.terms.size() == 1 && sum.terms[0].factor == 1 && sum.constant == 0 && first.op() == Op::FLOORMOD &&
+      first.src(1).is_int_const() && first.src(1).int_value() > 0 && first.src(1).int_value() % c == 0)
+    return floor_remainder(floor_divided(first.src(0), c), first.src(1).int_value() / c);
+  if (const auto opposite = complement(sum)) return plus(constant_sum(dtype, -1), divide(*opposite, c), -1);
   return plain_div(to_uop(sum), c);
+}
+
+// Factors that differ by a multiple of c mean the same: the one nearest to 0 is written. If that makes the first one
+// negative the sign comes out, x % c = c - 1 - (-1 - x) % c; in (x + 1) % 2 = 1 - x % 2 it is seen in the constant.
+UOp centred_mod(Linear sum, wide c) {
+  Linear centred = constant_sum(sum.dtype, floor_mod(sum.constant, c));
+  for (const auto& [value, factor] : sum.terms) {
+    const wide f = floor_mod(factor, c);
+    centred.terms.push_back({value, 2 * f > c ? f - c : f});
+  }
+  const auto sign = std::find_if(centred.terms.begin(), centred.terms.end(),
+                                 [&](const Linear::Term& t) { return 2 * t.factor != c; });
+  const bool negative = sign == centred.terms.end() ? centred.constant == 1 : sign->factor < 0;
+  if (negative) {
+    for (auto& term : centred.terms)
+      if (2 * term.factor != c) term.factor = -term.factor;
+    centred.constant = c - 1 - centred.constant;
+  }
+  if (!sum.dtype.is_signed() || !centred.exact()) return plain_mod(to_uop(sum), c);
+  const UOp mod = plain_mod(to_uop(centred), c);
+  return negative ? plus(constant_sum(sum.dtype, c - 1), mod, -1) : mod;
 }
 
 UOp remainder(Linear sum, wide c) {
@@ -156,7 +195,7 @@ UOp remainder(Linear sum, wide c) {
     const wide d = window->d;
     return plus(window->rest, remainder(std::move(window->multiples), c / d), d);
   }
-  return plain_mod(to_uop(sum), c);
+  return centred_mod(std::move(sum), c);
 }
 
 UOp simplify_div(const UOp& x, const UOp& c) {
@@ -168,47 +207,61 @@ UOp simplify_mod(const UOp& x, const UOp& c) {
   return floor_remainder(x, c.int_value());
 }
 
-// The term without one factor n, or none if n is not one of its factors.
-UOp without_factor(const UOp& term, const UOp& n) {
-  if (same(term, n)) return term.const_like(1);
-  UOps factors, stack{term};
-  while (!stack.empty()) {
-    UOp x = std::move(stack.back());
-    stack.pop_back();
-    if (x.op() == Op::MUL) {
-      stack.push_back(x.src(1));
-      stack.push_back(x.src(0));
-    } else {
-      factors.push_back(std::move(x));
-    }
+// The product without the factors of another, or none if one of them is missing.
+UOp without_factors(const UOp& term, const UOps& others) {
+  UOps factors = factors_of(term);
+  for (const UOp& other : others) {
+    const auto found = std::find(factors.begin(), factors.end(), other);
+    if (found == factors.end()) return {};
+    factors.erase(found);
   }
-  const auto found = std::find_if(factors.begin(), factors.end(), [&](const UOp& f) { return same(f, n); });
-  if (found == factors.end()) return {};
-  factors.erase(found);
+  if (factors.empty()) return term.const_like(1);
   UOp product = factors[0];
   for (size_t i = 1; i < factors.size(); i++) product = UOp::make(Op::MUL, product.dtype(), {product, factors[i]});
   return product;
 }
 
+// The one quotient of the sum by a symbolic divisor, if it is 0 or -1.
+std::optional<wide> small_quotient(const Linear& sum, const Linear& divisor) {
+  const Bounds b = sum.interval();
+  const auto to_end = add(divisor, sum, -1), from_start = add(sum, divisor, 1);
+  if (b.min >= 0 && to_end && to_end->interval().min > 0) return 0;
+  if (b.max < 0 && from_start && from_start->interval().min >= 0) return -1;
+  return std::nullopt;
+}
+
 // A symbolic divisor n that is never 0: (a * n + b) // n is a + b // n, (a * n + b) % n is b % n.
 UOp divide_by_symbol(const UOp& u, const UOp& x, const UOp& n) {
   if (n.is_const() || (n.vmin() <= 0 && n.vmax() >= 0)) return {};
-  const auto sum = linear_of(x);
-  if (!sum) return {};
+  const auto sum = linear_of(x), divisor = linear_of(n);
+  if (!sum || !divisor || divisor->terms.empty()) return {};
   Linear whole = constant_sum(sum->dtype, 0), rest = constant_sum(sum->dtype, sum->constant);
-  for (const auto& [value, factor] : sum->terms) {
-    if (const UOp part = without_factor(value, n))
-      whole.terms.push_back({part, factor});
-    else
-      rest.terms.push_back({value, factor});
+  if (divisor->terms.size() == 1 && divisor->constant == 0) {
+    const auto& [symbol, scale] = divisor->terms[0];
+    const UOps symbols = factors_of(symbol);
+    for (const auto& [value, factor] : sum->terms) {
+      const UOp part = factor % scale == 0 ? without_factors(value, symbols) : UOp();
+      if (part)
+        whole.terms.push_back({part, factor / scale});
+      else
+        rest.terms.push_back({value, factor});
+    }
+  } else {
+    rest = *sum;
   }
-  if (whole.terms.empty()) return {};
-  const UOp left = UOp::make(u.op(), u.dtype(), {to_uop(rest), n});
+  UOp left;
+  if (const auto q = n.vmin() > 0 ? small_quotient(rest, *divisor) : std::nullopt) {
+    const auto moved = add(rest, *divisor, -*q);
+    if (!moved) return {};
+    left = u.op() == Op::FLOORMOD ? to_uop(*moved) : number(u.dtype(), *q);
+  } else if (whole.terms.empty()) {
+    return {};
+  } else {
+    left = UOp::make(u.op(), u.dtype(), {to_uop(rest), n});
+  }
   if (u.op() == Op::FLOORMOD) return left;
-  UOp sum_of_parts = left;
-  for (const auto& [value, factor] : whole.terms)
-    sum_of_parts = sum_of_parts + value * UOp::constant(value.dtype(), factor);
-  return sum_of_parts;
+  for (const auto& [value, factor] : whole.terms) left = left + value * UOp::constant(value.dtype(), factor);
+  return left;
 }
 
 }  // namespace
@@ -261,6 +314,8 @@ const Rules divisions = [] {
       {op(Op::FLOORDIV, {s, t}).as("u"), divide_by_symbol, "(a * n + b) // n -> a + b // n"},
       {op(Op::FLOORMOD, {s, t}).as("u"), divide_by_symbol, "(a * n + b) % n -> b % n"},
       {(s / t) / m, s / (t * m), vmin(t) > 0 && vmin(m) > 0},
+      {(s % (t * m)) % t, s % t, vmin(t) > 0 && vmin(m) > 0},
+      {(s % (t * m)) / t, (s / t) % m, vmin(t) > 0 && vmin(m) > 0},
 
       // The truncating forms are the floor forms where nothing is negative.
       {truncdiv(i, n), i / n, vmin(i) >= 0 && vmin(n) >= 0},

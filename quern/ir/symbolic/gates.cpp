@@ -2,6 +2,7 @@
 // the gate says.
 #include <algorithm>
 
+#include "quern/ir/node_map.h"
 #include "quern/ir/saturate.h"
 #include "quern/ir/symbolic.h"
 #include "quern/ir/symbolic/linear.h"
@@ -70,6 +71,31 @@ UOp stand_in(const Fact& f, size_t i, DType dtype) {
   return UOp::variable("\x01" + std::to_string(i), static_cast<int64_t>(f.min), static_cast<int64_t>(f.max), dtype);
 }
 
+// What is known of a value is used only where it makes the value cheaper: so it comes to rest.
+int cost(const UOp& u) {
+  int sum = 0;
+  walk(u, [&](const UOp& x) { sum += x.is_const() ? 0 : x.src().empty() ? 1 : x.op() == Op::ADD || x.op() == Op::MUL ? 2 : 3; });
+  return sum;
+}
+
+// The expression simplified with the fact, or none if it has no use for it.
+UOp use_fact(const Fact& f, size_t number, const UOp& expression) {
+  if (f.min > f.max || !fits(dtypes::int64, f.min) || !fits(dtypes::int64, f.max)) return {};  // never true, or too large
+  const auto sum = linear_of(f.x);
+  if (!sum || !sum->exact() || (sum->terms.size() > 1 && !f.x.dtype().is_index())) return {};
+  // x = factor * term + rest, so term = x - rest when the factor is 1 or -1.
+  const auto unit = std::find_if(sum->terms.begin(), sum->terms.end(),
+                                 [](const Linear::Term& t) { return t.factor == 1 || t.factor == -1; });
+  if (unit == sum->terms.end() || !expression.ops_below().contains(unit->value.op())) return {};
+  const UOp known = stand_in(f, number, f.x.dtype());
+  const auto rest = add(*sum, {.dtype = sum->dtype, .terms = {{unit->value, 1}}, .constant = 0}, -unit->factor);
+  const auto inside = rest ? add(*linear_of(known), *rest, -1) : std::nullopt;
+  const auto replacement = inside ? scaled(*inside, unit->factor) : std::nullopt;
+  if (!replacement) return {};
+  const UOp narrowed = expression.substitute({{unit->value, to_uop(*replacement)}});
+  return same(narrowed, expression) ? UOp() : narrowed.simplify().substitute({{known, f.x}}).simplify();
+}
+
 UOp simplify_behind_gate(const UOp& u, const UOp& gate, const UOp& value) {
   const UOp simpler = simplify_under(value, gate);
   return same(simpler, value) ? UOp() : u.with_src(UOps{gate, simpler, u.src(2)});
@@ -78,27 +104,13 @@ UOp simplify_behind_gate(const UOp& u, const UOp& gate, const UOp& value) {
 }  // namespace
 
 UOp simplify_under(const UOp& expression, const UOp& condition) {
-  UOp result = expression;
   const std::vector<Fact> facts = facts_of(condition);
-  for (size_t i = 0; i < facts.size(); i++) {
-    const Fact& f = facts[i];
-    if (f.min > f.max) continue;  // the condition never holds
-    if (!fits(dtypes::int64, f.min) || !fits(dtypes::int64, f.max)) continue;
-    const auto sum = linear_of(f.x);
-    if (!sum || !sum->exact() || (sum->terms.size() > 1 && !f.x.dtype().is_index())) continue;
-    // x = factor * term + rest, so term = x - rest when the factor is 1 or -1.
-    const auto unit = std::find_if(sum->terms.begin(), sum->terms.end(),
-                                   [](const Linear::Term& t) { return t.factor == 1 || t.factor == -1; });
-    if (unit == sum->terms.end() || !result.ops_below().contains(unit->value.op())) continue;
-    const UOp known = stand_in(f, i, f.x.dtype());
-    const auto rest = add(*sum, {.dtype = sum->dtype, .terms = {{unit->value, 1}}, .constant = 0}, -unit->factor);
-    const auto inside = rest ? add(*linear_of(known), *rest, -1) : std::nullopt;
-    const auto replacement = inside ? scaled(*inside, unit->factor) : std::nullopt;
-    if (!replacement) continue;
-    const UOp narrowed = result.substitute({{unit->value, to_uop(*replacement)}});
-    if (same(narrowed, result)) continue;
-    const UOp simpler = narrowed.simplify().substitute({{known, f.x}}).simplify();
-    if (simpler.toposort().size() <= result.toposort().size()) result = simpler;
+  UOp result = expression;
+  for (size_t i = 0, unused = 0; unused < facts.size(); i = (i + 1) % facts.size()) {
+    const UOp simpler = use_fact(facts[i], i, result);
+    const bool used = simpler && cost(simpler) < cost(result);
+    if (used) result = simpler;
+    unused = used ? 0 : unused + 1;
   }
   return result;
 }
@@ -112,8 +124,8 @@ const Rules gates = [] {
        "invalid op x -> invalid"},
       {op(kStrict, {where(a, x, none), y}).of(types::ints).as("u"), gate_left, "where(a, x, invalid) op y -> where(a, x op y, invalid)"},
       {op(kStrict, {y, where(a, x, none)}).of(types::ints).as("u"), gate_right, "y op where(a, x, invalid) -> where(a, y op x, invalid)"},
-      {op(Op::CAST, {where(a, x, none)}).of(types::ints).as("u"),
-       [](const UOp& u, const UOp& gate, const UOp& v) { return gate_of(gate, v.cast(u.dtype())); },
+      {op({Op::CAST, Op::NEG}, {where(a, x, none)}).of(types::ints).as("u"),
+       [](const UOp& u, const UOp& gate, const UOp& v) { return gate_of(gate, u.with_src(UOps{v})); },
        "cast(where(a, x, invalid)) -> where(a, cast(x), invalid)"},
       // Only integers are ever invalid: where a comparison would be, any answer will do.
       {op(ops::comparison, {x, none}), false},
@@ -121,9 +133,16 @@ const Rules gates = [] {
       {op(ops::comparison, {where(a, x, none), y}).as("u"), compare_left, "where(a, x, invalid) < y -> x < y"},
       {op(ops::comparison, {y, where(a, x, none)}).as("u"), compare_right, "y < where(a, x, invalid) -> y < x"},
       {op(Op::CAST, {where(a, x, none)}).as("u"), cast_ungated, "cast(where(a, x, invalid)) to a float or bool -> cast(x)"},
+      {where(a, none, none).as("u"), [](const UOp& u, const UOp&) { return u.src(1); }, "where(a, invalid, invalid) -> invalid"},
       {where(a, where(b, x, none), none).as("u"),
        [](const UOp&, const UOp& g, const UOp& h, const UOp& v) { return gate_of(g & h, v); },
        "where(a, where(b, x, invalid), invalid) -> where(a & b, x, invalid)"},
+      {where(a, where(b, x, none), y).as("u"),
+       [](const UOp&, const UOp& g, const UOp& h, const UOp& v, const UOp& w) { return gate_of(~g | h, where(g, v, w)); },
+       "where(a, where(b, x, invalid), y) -> where(!a | b, where(a, x, y), invalid)"},
+      {where(a, y, where(b, x, none)).as("u"),
+       [](const UOp&, const UOp& g, const UOp& w, const UOp& h, const UOp& v) { return gate_of(g | h, where(g, w, v)); },
+       "where(a, y, where(b, x, invalid)) -> where(a | b, where(a, y, x), invalid)"},
       {where(a, none, x).as("u"), [](const UOp&, const UOp& g, const UOp& v) { return gate_of(~g, v); },
        "where(a, invalid, x) -> where(!a, x, invalid)"},
       {where(a, x, none).as("u"), simplify_behind_gate, "where(a, x, invalid) -> x simplified where a holds"},

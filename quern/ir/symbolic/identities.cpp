@@ -29,8 +29,9 @@ UOp fold_constants(const UOp& u) {
   return UOp::constant(u.dtype(), value);
 }
 
-// A value whose bounds meet is a constant.
+// A value whose bounds meet is a constant; behind a gate it stays there.
 UOp fold_bounds(const UOp& u) {
+  if (u.op() == Op::WHERE && (u.src(1).is_invalid() || u.src(2).is_invalid())) return {};
   const Bounds b = u.bounds();
   return b.min == b.max ? UOp::constant(u.dtype(), wrap(u.dtype(), b.min)) : UOp();
 }

@@ -41,17 +41,9 @@ bool normalise(Linear& l) {
   return settle(l.dtype, l.constant);
 }
 
-// Factors of a product of terms, in order: x * (y * x) has x, x, y.
 UOp product(const UOp& a, const UOp& b) {
-  UOps factors, stack{a, b};
-  while (!stack.empty()) {
-    UOp u = std::move(stack.back());
-    stack.pop_back();
-    if (u.op() == Op::MUL)
-      stack.insert(stack.end(), u.src().begin(), u.src().end());
-    else
-      factors.push_back(std::move(u));
-  }
+  UOps factors = factors_of(a), more = factors_of(b);
+  factors.insert(factors.end(), more.begin(), more.end());
   std::sort(factors.begin(), factors.end(), before);
   UOp p = factors[0];
   for (size_t i = 1; i < factors.size(); i++) p = UOp::make(Op::MUL, p.dtype(), {p, factors[i]});
@@ -70,15 +62,78 @@ std::optional<Linear> multiply(const Linear& a, const Linear& b) {
   return r;
 }
 
-}  // namespace
-
-Bounds Linear::interval() const {
-  Bounds r{constant, constant};
-  for (const auto& [value, factor] : terms) {
+Bounds plain_interval(const Linear& l) {
+  Bounds r{l.constant, l.constant};
+  for (const auto& [value, factor] : l.terms) {
     const Bounds b = value.bounds();
     const wide x = saturating_mul(b.min, factor), y = saturating_mul(b.max, factor);
     r = {saturating_add(r.min, std::min(x, y)), saturating_add(r.max, std::max(x, y))};
   }
+  return r;
+}
+
+// The end of a loop, or the divisor of a remainder: 0 <= u < end.
+const UOp* end_of(const UOp& u) {
+  if (u.op() == Op::RANGE || u.op() == Op::SPECIAL) return &u.src(0);
+  if (u.op() == Op::FLOORMOD && u.src(1).vmin() > 0) return &u.src(1);
+  return nullptr;
+}
+
+// The sum at the end of its loops, where it is greatest (or least, if that is asked for): n * r0[4] is at most 3 * n.
+std::optional<Linear> extreme(const Linear& l, bool greatest) {
+  Linear sum{.dtype = l.dtype, .terms = {}, .constant = l.constant};
+  for (const auto& term : l.terms) {
+    Linear most{.dtype = l.dtype, .terms = {}, .constant = 1};
+    bool bounded = false, negative = false;
+    for (const UOp& f : factors_of(term.value)) {
+      const UOp* end = end_of(f);
+      bounded |= end != nullptr;
+      negative |= f.vmin() < 0;
+      auto value = linear_of(end ? *end : f);
+      if (!value) return std::nullopt;
+      if (end) value->constant--;
+      const auto next = multiply(most, *value);
+      if (!next) return std::nullopt;
+      most = *next;
+    }
+    if (!bounded || negative) most = {.dtype = l.dtype, .terms = {{term.value, 1}}, .constant = 0};
+    else if ((term.factor > 0) != greatest) continue;  // 0
+    const auto next = add(sum, most, term.factor);
+    if (!next) return std::nullopt;
+    sum = *next;
+  }
+  return sum;
+}
+
+bool is_symbolic(const UOp& term) {
+  if (term.op() == Op::MUL) return true;
+  const UOp* end = end_of(term);
+  return end != nullptr && !end->is_const();
+}
+
+}  // namespace
+
+UOps factors_of(const UOp& term) {
+  UOps factors, stack{term};
+  while (!stack.empty()) {
+    UOp u = std::move(stack.back());
+    stack.pop_back();
+    if (u.op() == Op::MUL) {
+      stack.push_back(u.src(1));
+      stack.push_back(u.src(0));
+    } else {
+      factors.push_back(std::move(u));
+    }
+  }
+  return factors;
+}
+
+Bounds Linear::interval() const {
+  Bounds r = plain_interval(*this);
+  if (!dtype.is_index()) return r;
+  if (std::none_of(terms.begin(), terms.end(), [](const Term& t) { return is_symbolic(t.value); })) return r;
+  if (const auto least = extreme(*this, false)) r.min = std::max(r.min, plain_interval(*least).min);
+  if (const auto most = extreme(*this, true)) r.max = std::min(r.max, plain_interval(*most).max);
   return r;
 }
 

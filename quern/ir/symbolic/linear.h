@@ -21,7 +21,7 @@ struct Linear {
   wide constant = 0;
 
   bool is_constant() const { return terms.empty(); }
-  // The interval of the sum in mathematical integers.
+  // The interval of the sum in mathematical integers. Loops of symbolic size count: r0[n] < n.
   Bounds interval() const;
   // Can the sum be computed without wrapping? Always so for index.
   bool exact() const;
@@ -37,6 +37,9 @@ UOp to_uop(const Linear& linear);
 
 // Splits into the part whose factors are multiples of d, divided by d (without the constant), and the rest.
 std::pair<Linear, Linear> split_multiples(const Linear& linear, wide d);
+
+// The factors of a product, in order.
+UOps factors_of(const UOp& term);
 
 wide gcd(wide a, wide b);
 wide gcd_of_factors(const Linear& linear, wide start = 0);

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "quern/ir/eval.h"
+#include "quern/ir/node_map.h"
 #include "quern/ir/saturate.h"
 #include "quern/ir/symbolic.h"
 #include "quern/ir/symbolic/division.h"
@@ -12,41 +13,102 @@ namespace {
 
 constexpr size_t kMostOperands = 64;
 
-// b * (x % c) is b * x - b * c * (x // c), and the other way about. Either is used when it makes the sum shorter:
-// so (x // c) * c + x % c becomes x, and x - (x // c) * c becomes x % c.
+int divisions_in(const Linear& sum) {
+  int count = 0;
+  for (const auto& term : sum.terms)
+    walk(term.value, [&](const UOp& u) { count += u.op() == Op::FLOORMOD || u.op() == Op::FLOORDIV ? 1 : 0; });
+  return count;
+}
+
+// Two divisions fewer, or fewer terms. One division fewer would not do: in -2 * (x // 2) + x % 2 both digits of x can be
+// seen, in 2 * (x % 2) - x they cannot.
+bool is_shorter(const Linear& a, const Linear& b) {
+  const int x = divisions_in(a), y = divisions_in(b);
+  return x + 2 <= y || (x <= y && a.terms.size() < b.terms.size());
+}
+
+// The sum with `factor * term` replaced by `scale * (plus - minus)`, if that is shorter.
+std::optional<Linear> replaced(const Linear& sum, const UOp& term, wide factor, wide scale, const UOp& plus,
+                               const UOp& minus, wide factor_of_minus) {
+  const auto x = linear_of(plus), y = linear_of(minus);
+  if (!x || !y || !x->exact() || !y->exact()) return std::nullopt;
+  auto result = add(sum, {.dtype = sum.dtype, .terms = {{term, 1}}, .constant = 0}, -factor);
+  if (result) result = add(*result, *x, scale);
+  if (result) result = add(*result, *y, -saturating_mul(scale, factor_of_minus));
+  return result && is_shorter(*result, sum) ? result : std::nullopt;
+}
+
+bool by_constant(const UOp& u, Op op) { return u.op() == op && u.src(1).is_int_const() && u.src(1).int_value() > 0; }
+
+// A digit with its factor, and what that leaves when size - 1 - m is written for the digit m.
+struct Digit {
+  wide factor, constant;
+};
+Digit opposite(Digit d, wide size) { return {-d.factor, saturating_add(d.constant, saturating_mul(d.factor, size - 1))}; }
+
+// q % c + ((q // c + z) % d) * c is (q + z * c) % (c * d). Either digit m may be there as size - 1 - m, and q // c as
+// x // (c * e).
+std::optional<Linear> join_digits(const Linear& sum, const Linear::Term& low, const Linear::Term& high) {
+  const wide c = low.value.src(1).int_value(), d = high.value.src(1).int_value();
+  const auto inside = linear_of(high.value.src(0));
+  if (!inside || !inside->exact() || !fits(sum.dtype, saturating_mul(c, d))) return std::nullopt;
+  for (const auto& [v, sign] : inside->terms) {
+    if ((sign != 1 && sign != -1) || !by_constant(v, Op::FLOORDIV) || v.src(1).int_value() % c != 0) continue;
+    const UOp q = floor_divided(v.src(0), v.src(1).int_value() / c);
+    const auto digits = linear_of(q), remainder = linear_of(floor_remainder(q, c));
+    if (!digits || !digits->exact() || !remainder || remainder->terms.size() != 1) continue;
+    const auto& [value, side] = remainder->terms[0];
+    if (!same(value, low.value) || (side != 1 && side != -1) || remainder->constant != (side == 1 ? 0 : c - 1)) continue;
+    Digit first{low.factor, 0}, second{high.factor, 0};
+    if (side == -1) first = opposite(first, c);
+    if (sign == -1) second = opposite(second, d);
+    if (second.factor != saturating_mul(first.factor, c)) continue;
+
+    auto z = add({.dtype = sum.dtype, .terms = {}, .constant = sign == 1 ? 0 : -1}, *inside, sign);
+    if (z) z = add(*z, {.dtype = sum.dtype, .terms = {{v, 1}}, .constant = 0}, -1);
+    if (z) z = add(*digits, *z, c);
+    if (!z || !z->exact()) continue;
+    const auto whole = linear_of(floor_remainder(to_uop(*z), c * d));
+    auto joined = add(sum, {.dtype = sum.dtype, .terms = {{high.value, 1}}, .constant = 0}, -high.factor);
+    if (joined) joined = add(*joined, {.dtype = sum.dtype, .terms = {{low.value, 1}}, .constant = 0}, -low.factor);
+    if (joined && whole) joined = add(*joined, *whole, first.factor);
+    if (!joined || !whole) continue;
+    joined->constant = saturating_add(joined->constant, saturating_add(first.constant, second.constant));
+    joined = add({.dtype = sum.dtype, .terms = {}, .constant = 0}, *joined, 1);
+    if (joined && is_shorter(*joined, sum)) return joined;
+  }
+  return std::nullopt;
+}
+
+// c * (x // c) is x - x % c, and x % c is x - c * (x // c). Either is used when it makes the sum shorter: so
+// (x // c) * c + x % c becomes x, and x - (x // c) * c becomes x % c.
 std::optional<Linear> join_remainders(const Linear& sum) {
+  if (sum.terms.size() < 2) return std::nullopt;
+  auto partner = [&](const UOp& term, wide step) {
+    return std::any_of(sum.terms.begin(), sum.terms.end(),
+                       [&](const Linear::Term& t) { return !same(t.value, term) && t.factor % step == 0; });
+  };
   for (const auto& [term, factor] : sum.terms) {
-    const bool mod = term.op() == Op::FLOORMOD, div = term.op() == Op::FLOORDIV;
-    if ((!mod && !div) || !term.src(1).is_int_const()) continue;
-    const UOp& x = term.src(0);
-    const wide c = term.src(1).int_value();
-    if (c <= 0) continue;
-    const wide scale = mod ? factor : factor / c;  // of x
-    if (div && factor % c != 0) continue;
-    const wide step = saturating_mul(scale, c);
-    const bool partner = std::any_of(sum.terms.begin(), sum.terms.end(), [&](const Linear::Term& t) {
-      return !same(t.value, term) && (mod ? t.factor % step == 0 : t.factor % scale == 0);
-    });
-    const auto inside = partner ? linear_of(x) : std::nullopt;
-    if (!inside || !inside->exact()) continue;
-    const UOp other = mod ? floor_divided(x, c) : floor_remainder(x, c);
-    const auto rest = linear_of(other);
-    if (!rest || !rest->exact()) continue;
-    auto shorter = add(sum, {.dtype = sum.dtype, .terms = {{term, 1}}, .constant = 0}, -factor);
-    if (shorter) shorter = add(*shorter, *inside, scale);
-    if (shorter) shorter = add(*shorter, *rest, mod ? -step : -scale);
-    if (shorter && shorter->terms.size() < sum.terms.size()) return shorter;
-    if (!mod) continue;
-    // x % c + ((x // c) % d) * c is x % (c * d)
-    for (const auto& [t, f] : sum.terms) {
-      if (f != step || t.op() != Op::FLOORMOD || !t.src(1).is_int_const() || !same(t.src(0), other)) continue;
-      const wide both = saturating_mul(c, t.src(1).int_value());
-      if (both <= 0 || !fits(sum.dtype, both)) continue;
-      auto joined = add(sum, {.dtype = sum.dtype, .terms = {{term, 1}}, .constant = 0}, -factor);
-      if (joined) joined = add(*joined, {.dtype = sum.dtype, .terms = {{t, 1}}, .constant = 0}, -f);
-      const auto whole = linear_of(floor_remainder(x, both));
-      if (joined && whole) joined = add(*joined, *whole, factor);
-      if (joined && whole) return joined;
+    if (by_constant(term, Op::FLOORDIV)) {
+      // x // k is q // c with q = x // (k / c): for the c that the factor has in common with k, or a c of a remainder
+      const wide k = term.src(1).int_value();
+      std::vector<wide> divisors{gcd(factor, k)};
+      for (const auto& [other, f] : sum.terms)
+        if (by_constant(other, Op::FLOORMOD)) divisors.push_back(gcd(divisors[0], other.src(1).int_value()));
+      for (const wide c : divisors) {
+        if (c == 1 || !partner(term, factor / c)) continue;
+        const UOp q = floor_divided(term.src(0), k / c);
+        if (auto shorter = replaced(sum, term, factor, factor / c, q, floor_remainder(q, c), 1))
+          return shorter;
+      }
+    } else if (by_constant(term, Op::FLOORMOD)) {
+      const wide c = term.src(1).int_value(), step = saturating_mul(factor, c);
+      if (!partner(term, step)) continue;
+      const UOp& x = term.src(0);
+      if (auto shorter = replaced(sum, term, factor, factor, x, floor_divided(x, c), c)) return shorter;
+      for (const Linear::Term& other : sum.terms)
+        if ((other.factor == step || other.factor == -step) && by_constant(other.value, Op::FLOORMOD))
+          if (auto joined = join_digits(sum, {term, factor}, other)) return joined;
     }
   }
   return std::nullopt;

@@ -1,0 +1,54 @@
+#include "quern/ir/node_map.h"
+
+namespace quern::detail {
+namespace {
+
+// A thread's spare tables of one kind. What still walks when they are gone (at the program's end) makes its own.
+template <class Table>
+class Spare {
+ public:
+  static std::unique_ptr<Table> take() {
+    if (gone_ || tables().empty()) return std::make_unique<Table>();
+    auto table = std::move(tables().back());
+    tables().pop_back();
+    return table;
+  }
+  static void put(std::unique_ptr<Table> table) {
+    if (!gone_) tables().push_back(std::move(table));
+  }
+
+ private:
+  struct Tables {
+    std::vector<std::unique_ptr<Table>> list;
+    Tables() = default;
+    Tables(const Tables&) = delete;
+    Tables& operator=(const Tables&) = delete;
+    ~Tables() { gone_ = true; }
+  };
+  static std::vector<std::unique_ptr<Table>>& tables() {
+    static thread_local Tables tables;
+    return tables.list;
+  }
+  static inline thread_local bool gone_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Slots> borrow_slots() {
+  auto table = Spare<Slots>::take();
+  if (++table->stamp == 0) {  // after 2^32 walks the stamps start over
+    table->slots.assign(table->slots.size(), {});
+    table->stamp = 1;
+  }
+  return table;
+}
+void give_back(std::unique_ptr<Slots> slots) { Spare<Slots>::put(std::move(slots)); }
+
+std::unique_ptr<Bits> borrow_bits() { return Spare<Bits>::take(); }
+void give_back(std::unique_ptr<Bits> bits) {
+  for (uint32_t word : bits->touched) bits->words[word] = 0;
+  bits->touched.clear();
+  Spare<Bits>::put(std::move(bits));
+}
+
+}  // namespace quern::detail
