@@ -212,10 +212,13 @@ const std::vector<Const>& special_values(DType dtype) {
 // -------------------------------------------------------------------------------------------
 
 void Generator::restart() {
-  leaves_.clear(), compared_.clear();
+  leaves_.clear(), compared_.clear(), recent_.clear();
   names_ = 0;
   favourite_ = random.between(1, 8);
-  favourite_type_ = random.chance(50) ? dtypes::index : random.of(kValueTypes);
+  favourite_type_ = random.chance(40) ? dtypes::index
+                    : random.chance(40)
+                        ? (random.chance(60) ? dtypes::int8 : dtypes::uint8)  // these wrap soonest
+                        : random.of(kValueTypes);
   gates_ = random.chance(15);
 }
 
@@ -227,6 +230,11 @@ DType Generator::integer_type() {
 UOp Generator::constant(DType dtype) {
   if (dtype.is_bool()) return UOp::boolean(random.chance(50));
   if (dtype.is_float() || random.chance(10)) return UOp::constant(dtype, random.of(special_values(dtype)));
+  if (const auto known = recent_.find(dtype.kind()); known != recent_.end() && random.chance(30)) {
+    const Bounds b = known->second.bounds();  // where comparisons with it are not decided yet
+    if (b.max - b.min < 10000)
+      return wrapped(dtype, b.min + random.between(0, static_cast<int64_t>(b.max - b.min)));
+  }
   if (random.chance(40)) return wrapped(dtype, favourite_ * random.between(dtype.is_signed() ? -3 : 0, 4));
   return wrapped(dtype, random.between(dtype.is_signed() && random.chance(40) ? -9 : 0, 9));
 }
@@ -245,7 +253,7 @@ UOp Generator::leaf(DType dtype) {
     if (random.chance(20)) low++, high++;
     if (dtype.is_signed() && random.chance(35)) low = -random.between(0, 12);
     if (dtype.is_signed() && random.chance(5)) high = -1, low = -random.between(1, 9);
-    if (!dtype.is_index() && random.chance(15)) low = int_min(dtype), high = int_max(dtype);
+    if (!dtype.is_index() && random.chance(25)) low = int_min(dtype), high = int_max(dtype);
     low = std::max(low, int_min(dtype)), high = std::min({high, int_max(dtype), int_max(dtypes::int64)});
     made = UOp::variable(fmt::format("v{}", names_++), static_cast<int64_t>(low), static_cast<int64_t>(high),
                          dtype);
@@ -266,6 +274,16 @@ UOp Generator::sum_of_multiples(DType dtype, int depth) {
   return sum;
 }
 
+// x % c + ((x // c) % d) * c, or something like it.
+UOp Generator::digits(DType dtype, int depth) {
+  const UOp x = integer(dtype, depth - 1);
+  const UOp c = wrapped(dtype, favourite_ + 1), high = UOp::make(Op::FLOORDIV, dtype, {x, c});
+  UOp digit = random.chance(50) ? high : UOp::make(Op::FLOORMOD, dtype, {high, constant(dtype)});
+  digit = UOp::make(Op::MUL, dtype, {digit, random.chance(60) ? c : constant(dtype)});
+  const UOp low = random.chance(30) ? x : UOp::make(Op::FLOORMOD, dtype, {x, c});
+  return UOp::make(Op::ADD, dtype, {low, digit});
+}
+
 UOp Generator::integer(DType dtype, int depth) {
   if (depth <= 0) return random.chance(85) ? leaf(dtype) : constant(dtype);
   auto part = [&] { return integer(dtype, depth - 1); };
@@ -276,7 +294,8 @@ UOp Generator::integer(DType dtype, int depth) {
   if (kind < 8) return integer(dtype, 0);
   if (kind < 22) return make(Op::ADD, part(), part());
   if (kind < 32) return make(Op::MUL, part(), constant(dtype));
-  if (kind < 50) return sum_of_multiples(dtype, depth);
+  if (kind < 46) return sum_of_multiples(dtype, depth);
+  if (kind < 50) return digits(dtype, depth);
   if (kind < 57) return make(Op::FLOORDIV, part(), wrapped(dtype, favourite_ * random.between(1, 3)));
   if (kind < 64) return make(Op::FLOORMOD, part(), wrapped(dtype, favourite_ * random.between(1, 3)));
   if (kind < 67) return make(random.chance(50) ? Op::TRUNCDIV : Op::TRUNCMOD, part(), constant(dtype));
@@ -307,7 +326,9 @@ UOp Generator::condition(DType dtype, int depth) {
     const DType d = integer_type();
     UOps& known = compared_[d.kind()];
     if (known.size() < 2 || random.chance(30)) known.push_back(integer(d, random.chance(60) ? 0 : depth - 1));
-    const UOp less = UOp::make(Op::CMPLT, dtype, {random.of(known), constant(d)});
+    recent_[d.kind()] = random.of(known);
+    const Op op = random.chance(80) ? Op::CMPLT : Op::CMPEQ;
+    const UOp less = UOp::make(op, dtype, {recent_[d.kind()], constant(d)});
     return random.chance(60) ? less : ~less;
   }
   if (kind < 65) {
@@ -346,7 +367,10 @@ UOp Generator::number(DType dtype, int depth) {
 
 UOp Generator::expression(DType dtype, int depth) {
   if (dtype.is_bool()) return condition(dtype, depth);
-  return dtype.is_float() ? number(dtype, depth) : integer(dtype, depth);
+  if (dtype.is_float()) return number(dtype, depth);
+  UOp made = integer(dtype, depth);
+  recent_[dtype.kind()] = made;
+  return made;
 }
 
 UOp Generator::instance(const Pat& pattern) {
@@ -356,7 +380,7 @@ UOp Generator::instance(const Pat& pattern) {
                                           : random.of(kValueTypes);
   Choices choices;
   choices.variable = [&](const std::string&, DType d) {
-    return expression(d, static_cast<int>(random.between(0, 3)));
+    return random.chance(12) ? constant(d) : expression(d, static_cast<int>(random.between(0, 3)));
   };
   choices.constant = [&](const std::string&, DType d) { return constant(d); };
   choices.source = [&](DType d) {

@@ -76,10 +76,12 @@ class Generator {
   UOp condition(DType dtype, int depth);
   UOp number(DType dtype, int depth);  // of floats
   UOp sum_of_multiples(DType dtype, int depth);
+  UOp digits(DType dtype, int depth);
   DType integer_type();
   UOp wrapped(DType dtype, wide value) const { return UOp::constant(dtype, wrap(dtype, value)); }
 
   std::map<Scalar, UOps> leaves_, compared_;
+  std::map<Scalar, UOp> recent_;
   DType favourite_type_;
   wide favourite_ = 1;
   int64_t names_ = 0;

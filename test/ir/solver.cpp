@@ -398,17 +398,18 @@ bool has_free_type(const Pat& p) {
 z3::check_result check_constants(Theorem& theorem, unsigned limit) {
   const std::vector<std::string> names = theorem.constants();
   if (names.empty() || names.size() > 2) return z3::unknown;
-  for (int64_t a = -7; a <= 8; a++)
-    for (int64_t b = -7; b <= (names.size() == 2 ? 8 : -7); b++) {
+  const bool two = names.size() == 2;
+  for (int64_t a = two ? -2 : -7; a <= (two ? 4 : 8); a++)
+    for (int64_t b = -2; b <= (two ? 4 : -2); b++) {
       std::map<std::string, int64_t> values = {{names[0], a}};
-      if (names.size() == 2) values[names[1]] = b;
+      if (two) values[names[1]] = b;
       if (const auto r = theorem.check(limit, values); r != z3::unsat) return r;
     }
   return z3::unsat;
 }
 
-void solve_rule(const Rule& rule, DType dtype, DType operand, const Effort& effort, Proof& proof) {
-  z3::context z;
+void solve_rule(z3::context& z, const Rule& rule, DType dtype, DType operand, const Effort& effort,
+                Proof& proof) {
   const auto limit = static_cast<unsigned>(1e6 * std::min(effort.scale, 4.0));
   const std::string title =
       fmt::format("{}: {}  ({})", rule.location(), rule.text(),
@@ -426,7 +427,7 @@ void solve_rule(const Rule& rule, DType dtype, DType operand, const Effort& effo
     else if (result == z3::unsat && general)
       proof.proved++;
     else
-      proof.unproved.push_back(title + (result == z3::unsat ? ", but for constants from -7 to 8" : ""));
+      proof.unproved.push_back(title + (result == z3::unsat ? ", but for small constants" : ""));
   } catch (const Foreign&) {
     proof.foreign++;
   } catch (const Unfit&) {
@@ -444,10 +445,11 @@ Proof solve(const Rules& rules, const Effort& effort) {
   for (const Rule& rule : rules.list()) {
     if (rule.has_function()) continue;
     proof.rules++;
+    z3::context z;
     const bool free = has_free_type(rule.left());
     for (DType dtype : kTypes)
       for (DType operand : kTypes)
-        if (free || dtype == operand) solve_rule(rule, dtype, operand, effort, proof);
+        if (free || dtype == operand) solve_rule(z, rule, dtype, operand, effort, proof);
   }
   return proof;
 }
