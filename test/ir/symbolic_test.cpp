@@ -179,6 +179,7 @@ TEST(Simplify, FixedWidthIntegersWrap) {
            "$a[-128..127]:int8 * -1 < 0",      // -(-128) is -128
            "$a[0..200]:uint8 * 2 % 2 == 1",    //
            "max($a[-128..127]:int8, $a + 1)",  //
+           "$a[15..39]:int8 * ($a % 5) < 0",   // 34 * 4 is -120
            "$a[-128..127]:int8 + 1 < 5",       //
        }) {
     const UOp result = parse(kept).simplify();
