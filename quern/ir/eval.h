@@ -11,8 +11,8 @@ namespace quern {
 
 // The value of `op` on `args`; `in` is the dtype of the operands (of WHERE: of its second and third), `out`
 // that of the result. A vector dtype stands for its scalar. Works for every elementwise op; any Invalid
-// operand that is used makes the result Invalid. WHERE uses only the operand that it picks; false AND x is false
-// and true OR x is true, whatever x is.
+// operand that is used makes the result Invalid. WHERE uses only the operand that it picks; false AND x is
+// false and true OR x is true, whatever x is.
 //
 // What C leaves open is defined here:
 //   x // 0 and x % 0 are 0, in floor and truncating form; INT_MIN // -1 wraps to INT_MIN, and the remainder

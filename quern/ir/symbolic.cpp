@@ -6,7 +6,8 @@ namespace quern {
 
 const Rules symbolic = [] {
   // Gates first: other rules may drop an operand that is invalid somewhere.
-  return gates + constants + identities + booleans + casts + floats_exact + selects + divisions + comparisons + sums;
+  return gates + constants + identities + booleans + casts + floats_exact + selects + divisions +
+         comparisons + sums;
 };
 
 std::span<const NamedRules> algebraic_lists() {

@@ -122,7 +122,9 @@ TEST(SymbolicFuzz, SimplifiedExpressionsAgree) {
                   << problem_of(small, random, ignored);
   }
   report("simplify", plan, counts);
-  EXPECT_LE(counts.overflows * 20, counts.points) << "too many points are wasted on overflow";
+  if (plan.cases > 1) {
+    EXPECT_LE(counts.overflows * 20, counts.points) << "too many points are wasted on overflow";
+  }
 }
 
 TEST(SymbolicFuzz, SimplifiedUnderAConditionTheyAgreeWhereItHolds) {

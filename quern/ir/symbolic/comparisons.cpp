@@ -1,5 +1,5 @@
-// Comparisons of integers: terms moved so that a constant stands on the right, and conditions that follow from
-// each other.
+// Comparisons of integers: terms moved so that a constant stands on the right, and conditions that follow
+// from each other.
 #include <algorithm>
 
 #include "quern/ir/saturate.h"
@@ -25,10 +25,12 @@ std::optional<Linear> difference(const UOp& a, const UOp& b) {
   return add(wide_x, wide_y, -1);
 }
 
-// Terms with positive factors on the left, the others with the constant on the right. None when a side may wrap.
+// Terms with positive factors on the left, the others with the constant on the right. None when a side may
+// wrap.
 UOp compare_sides(const UOp& u, Op op, const Linear& sum, wide right_constant) {
   const DType dtype = u.src(0).dtype();
-  Linear left{.dtype = dtype, .terms = {}, .constant = 0}, right{.dtype = dtype, .terms = {}, .constant = right_constant};
+  Linear left{.dtype = dtype, .terms = {}, .constant = 0},
+      right{.dtype = dtype, .terms = {}, .constant = right_constant};
   for (const auto& [value, factor] : sum.terms) {
     Linear& side = factor > 0 ? left : right;
     side.terms.push_back({value, factor > 0 ? factor : -factor});
@@ -38,7 +40,8 @@ UOp compare_sides(const UOp& u, Op op, const Linear& sum, wide right_constant) {
   return UOp::make(op, u.dtype(), {to_uop(left), to_uop(right)});
 }
 
-// sum < m, where the sum has no constant. Factors that all share are divided out, parts too small to matter dropped.
+// sum < m, where the sum has no constant. Factors that all share are divided out, parts too small to matter
+// dropped.
 UOp less(const UOp& u, Linear sum, wide m) {
   while (true) {
     const Bounds b = sum.interval();
@@ -110,7 +113,8 @@ UOp simplify_equal(const UOp& u, const UOp& a, const UOp& b) {
   return compare_sides(u, u.op(), *sum, m / (flip ? -g : g));
 }
 
-// ---- conditions joined by AND: bounds on the same expression ------------------------------------------------------
+// ---- conditions joined by AND: bounds on the same expression
+// ------------------------------------------------------
 
 // A clause `x < m`, or `not x < m`.
 struct Clause {
@@ -145,7 +149,8 @@ UOp join_clauses(const UOp& u) {
     for (size_t j = 0; j < operands.size(); j++) {
       if (i == j || implied[j] || !clauses[i] || !clauses[j] || !same(clauses[i]->x, clauses[j]->x)) continue;
       const Clause &a = *clauses[i], &b = *clauses[j];
-      if (a.below == b.below && (a.below ? b.m <= a.m : b.m >= a.m) && !(a.m == b.m && j > i)) implied[i] = true;
+      if (a.below == b.below && (a.below ? b.m <= a.m : b.m >= a.m) && !(a.m == b.m && j > i))
+        implied[i] = true;
       if (a.below && !b.below && a.m <= b.m) return truth(u, false);  // x < a and x >= b
     }
   UOp result;
@@ -169,7 +174,8 @@ const Rules comparisons = [] {
       {i == i, true},
       {i != i, false},
       {op(Op::CMPLT, {i, j}).as("u"), simplify_less, "a < b -> terms moved, the constant on the right"},
-      {op({Op::CMPEQ, Op::CMPNE}, {i, j}).as("u"), simplify_equal, "a == b -> terms moved, the constant on the right"},
+      {op({Op::CMPEQ, Op::CMPNE}, {i, j}).as("u"), simplify_equal,
+       "a == b -> terms moved, the constant on the right"},
       {op(Op::AND).of(types::bools).as("u"), join_clauses, "x < 3 & x < 5 -> x < 3"},
   };
 };

@@ -1,5 +1,5 @@
-// Division and remainder. The functions work on sums (see linear.h) of sizes, or of fixed-width integers whose bounds
-// show that nothing wraps: only then is the sum that is written the number that is meant.
+// Division and remainder. The functions work on sums (see linear.h) of sizes, or of fixed-width integers
+// whose bounds show that nothing wraps: only then is the sum that is written the number that is meant.
 #include "quern/ir/symbolic/division.h"
 
 #include <algorithm>
@@ -23,8 +23,8 @@ std::optional<wide> single_quotient(Bounds b, wide c) {
   return q == floor_div(b.max, c) ? std::optional(q) : std::nullopt;
 }
 
-// sum = d * multiples + rest with 0 <= rest < d, for a divisor d of c. Then rest is lost in sum // c, and untouched
-// by sum % c. The greatest such d that is less than c.
+// sum = d * multiples + rest with 0 <= rest < d, for a divisor d of c. Then rest is lost in sum // c, and
+// untouched by sum % c. The greatest such d that is less than c.
 struct Window {
   wide d;
   Linear multiples, rest;
@@ -98,7 +98,7 @@ std::optional<std::pair<Linear, wide>> join_quotient(const Linear& sum, wide c) 
   if (d <= 0 || !fits(sum.dtype, saturating_mul(c, d)) || !x || !x->exact()) return std::nullopt;
   auto joined = add(sum, {.dtype = sum.dtype, .terms = {{quotient->value, 1}}, .constant = 0}, -1);
   if (joined) joined = add(*x, *joined, d);
-  if (!joined || !joined->exact()) return std::nullopt;
+  if (!joined || !joined->fits_dtype()) return std::nullopt;
   return std::pair(std::move(*joined), c * d);
 }
 
@@ -133,8 +133,9 @@ UOp divide(Linear sum, wide c) {
   return plain_div(to_uop(sum), c);
 }
 
-// Factors that differ by a multiple of c mean the same: the one nearest to 0 is written. If that makes the first one
-// negative the sign comes out, x % c = c - 1 - (-1 - x) % c; in (x + 1) % 2 = 1 - x % 2 it is seen in the constant.
+// Factors that differ by a multiple of c mean the same: the one nearest to 0 is written. If that makes the
+// first one negative the sign comes out, x % c = c - 1 - (-1 - x) % c; in (x + 1) % 2 = 1 - x % 2 it is seen
+// in the constant.
 UOp centred_mod(Linear sum, wide c) {
   Linear centred = constant_sum(sum.dtype, floor_mod(sum.constant, c));
   for (const auto& [value, factor] : sum.terms) {
@@ -218,7 +219,8 @@ UOp without_factors(const UOp& term, const UOps& others) {
   }
   if (factors.empty()) return term.const_like(1);
   UOp product = factors[0];
-  for (size_t i = 1; i < factors.size(); i++) product = UOp::make(Op::MUL, product.dtype(), {product, factors[i]});
+  for (size_t i = 1; i < factors.size(); i++)
+    product = UOp::make(Op::MUL, product.dtype(), {product, factors[i]});
   return product;
 }
 

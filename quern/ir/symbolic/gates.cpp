@@ -1,5 +1,5 @@
-// Values behind a gate, where(gate, value, invalid): the gate moves outwards, and the value is simplified with what
-// the gate says.
+// Values behind a gate, where(gate, value, invalid): the gate moves outwards, and the value is simplified
+// with what the gate says.
 #include <algorithm>
 
 #include "quern/ir/node_map.h"
@@ -11,8 +11,8 @@ namespace quern {
 namespace {
 
 // Ops on integers that give Invalid for an Invalid operand.
-constexpr OpSet kStrict = {Op::ADD,      Op::MUL,      Op::MAX,      Op::MIN,      Op::AND, Op::OR, Op::XOR, Op::SUB,
-                           Op::FLOORDIV, Op::FLOORMOD, Op::TRUNCDIV, Op::TRUNCMOD, Op::SHL, Op::SHR};
+constexpr OpSet kStrict = {Op::ADD, Op::MUL,      Op::MAX,      Op::MIN,      Op::AND,      Op::OR,  Op::XOR,
+                           Op::SUB, Op::FLOORDIV, Op::FLOORMOD, Op::TRUNCDIV, Op::TRUNCMOD, Op::SHL, Op::SHR};
 
 UOp gate_of(const UOp& gate, const UOp& value) {
   return UOp::make(Op::WHERE, value.dtype(), {gate, value, UOp::invalid(value.dtype())});
@@ -68,19 +68,23 @@ std::vector<Fact> facts_of(const UOp& condition) {
 
 // A stand-in for an expression with narrower bounds. The name cannot be written in a program.
 UOp stand_in(const Fact& f, size_t i, DType dtype) {
-  return UOp::variable("\x01" + std::to_string(i), static_cast<int64_t>(f.min), static_cast<int64_t>(f.max), dtype);
+  return UOp::variable("\x01" + std::to_string(i), static_cast<int64_t>(f.min), static_cast<int64_t>(f.max),
+                       dtype);
 }
 
 // What is known of a value is used only where it makes the value cheaper: so it comes to rest.
 int cost(const UOp& u) {
   int sum = 0;
-  walk(u, [&](const UOp& x) { sum += x.is_const() ? 0 : x.src().empty() ? 1 : x.op() == Op::ADD || x.op() == Op::MUL ? 2 : 3; });
+  walk(u, [&](const UOp& x) {
+    sum += x.is_const() ? 0 : x.src().empty() ? 1 : x.op() == Op::ADD || x.op() == Op::MUL ? 2 : 3;
+  });
   return sum;
 }
 
 // The expression simplified with the fact, or none if it has no use for it.
 UOp use_fact(const Fact& f, size_t number, const UOp& expression) {
-  if (f.min > f.max || !fits(dtypes::int64, f.min) || !fits(dtypes::int64, f.max)) return {};  // never true, or too large
+  if (f.min > f.max || !fits(dtypes::int64, f.min) || !fits(dtypes::int64, f.max))
+    return {};  // never true, or too large
   const auto sum = linear_of(f.x);
   if (!sum || !sum->exact() || (sum->terms.size() > 1 && !f.x.dtype().is_index())) return {};
   // x = factor * term + rest, so term = x - rest when the factor is 1 or -1.
@@ -88,7 +92,8 @@ UOp use_fact(const Fact& f, size_t number, const UOp& expression) {
                                  [](const Linear::Term& t) { return t.factor == 1 || t.factor == -1; });
   if (unit == sum->terms.end() || !expression.ops_below().contains(unit->value.op())) return {};
   const UOp known = stand_in(f, number, f.x.dtype());
-  const auto rest = add(*sum, {.dtype = sum->dtype, .terms = {{unit->value, 1}}, .constant = 0}, -unit->factor);
+  const auto rest =
+      add(*sum, {.dtype = sum->dtype, .terms = {{unit->value, 1}}, .constant = 0}, -unit->factor);
   const auto inside = rest ? add(*linear_of(known), *rest, -1) : std::nullopt;
   const auto replacement = inside ? scaled(*inside, unit->factor) : std::nullopt;
   if (!replacement) return {};
@@ -118,33 +123,44 @@ UOp simplify_under(const UOp& expression, const UOp& condition) {
 const Rules gates = [] {
   const Pat a = bools("a"), b = bools("b"), x = ints("x"), y = ints("y"), none = invalid();
   return RuleList{
-      {op(kStrict, {x, none}).of(types::ints).as("u"), [](const UOp& u, const UOp&) { return UOp::invalid(u.dtype()); },
-       "x op invalid -> invalid"},
-      {op(kStrict, {none, x}).of(types::ints).as("u"), [](const UOp& u, const UOp&) { return UOp::invalid(u.dtype()); },
-       "invalid op x -> invalid"},
-      {op(kStrict, {where(a, x, none), y}).of(types::ints).as("u"), gate_left, "where(a, x, invalid) op y -> where(a, x op y, invalid)"},
-      {op(kStrict, {y, where(a, x, none)}).of(types::ints).as("u"), gate_right, "y op where(a, x, invalid) -> where(a, y op x, invalid)"},
-      {op({Op::CAST, Op::NEG}, {none}).of(types::ints).as("u"), [](const UOp& u) { return UOp::invalid(u.dtype()); },
-       "cast(invalid) -> invalid"},
+      {op(kStrict, {x, none}).of(types::ints).as("u"),
+       [](const UOp& u, const UOp&) { return UOp::invalid(u.dtype()); }, "x op invalid -> invalid"},
+      {op(kStrict, {none, x}).of(types::ints).as("u"),
+       [](const UOp& u, const UOp&) { return UOp::invalid(u.dtype()); }, "invalid op x -> invalid"},
+      {op(kStrict, {where(a, x, none), y}).of(types::ints).as("u"), gate_left,
+       "where(a, x, invalid) op y -> where(a, x op y, invalid)"},
+      {op(kStrict, {y, where(a, x, none)}).of(types::ints).as("u"), gate_right,
+       "y op where(a, x, invalid) -> where(a, y op x, invalid)"},
+      {op({Op::CAST, Op::NEG}, {none}).of(types::ints).as("u"),
+       [](const UOp& u) { return UOp::invalid(u.dtype()); }, "cast(invalid) -> invalid"},
       {op({Op::CAST, Op::NEG}, {where(a, x, none)}).of(types::ints).as("u"),
        [](const UOp& u, const UOp& gate, const UOp& v) { return gate_of(gate, u.with_src(UOps{v})); },
        "cast(where(a, x, invalid)) -> where(a, cast(x), invalid)"},
       // Only integers are ever invalid: where a comparison would be, any answer will do.
-      {op(Op::CAST, {none}).as("u"), [](const UOp& u) { return u.const_like(0); }, "cast(invalid) to a float or bool -> 0"},
+      {op(Op::CAST, {none}).as("u"), [](const UOp& u) { return u.const_like(0); },
+       "cast(invalid) to a float or bool -> 0"},
       {op(ops::comparison, {x, none}), false},
       {op(ops::comparison, {none, x}), false},
-      {op(ops::comparison, {where(a, x, none), y}).as("u"), compare_left, "where(a, x, invalid) < y -> x < y"},
-      {op(ops::comparison, {y, where(a, x, none)}).as("u"), compare_right, "y < where(a, x, invalid) -> y < x"},
-      {op(Op::CAST, {where(a, x, none)}).as("u"), cast_ungated, "cast(where(a, x, invalid)) to a float or bool -> cast(x)"},
-      {where(a, none, none).as("u"), [](const UOp& u, const UOp&) { return u.src(1); }, "where(a, invalid, invalid) -> invalid"},
+      {op(ops::comparison, {where(a, x, none), y}).as("u"), compare_left,
+       "where(a, x, invalid) < y -> x < y"},
+      {op(ops::comparison, {y, where(a, x, none)}).as("u"), compare_right,
+       "y < where(a, x, invalid) -> y < x"},
+      {op(Op::CAST, {where(a, x, none)}).as("u"), cast_ungated,
+       "cast(where(a, x, invalid)) to a float or bool -> cast(x)"},
+      {where(a, none, none).as("u"), [](const UOp& u, const UOp&) { return u.src(1); },
+       "where(a, invalid, invalid) -> invalid"},
       {where(a, where(b, x, none), none).as("u"),
        [](const UOp&, const UOp& g, const UOp& h, const UOp& v) { return gate_of(g & h, v); },
        "where(a, where(b, x, invalid), invalid) -> where(a & b, x, invalid)"},
       {where(a, where(b, x, none), y).as("u"),
-       [](const UOp&, const UOp& g, const UOp& h, const UOp& v, const UOp& w) { return gate_of(~g | h, where(g, v, w)); },
+       [](const UOp&, const UOp& g, const UOp& h, const UOp& v, const UOp& w) {
+         return gate_of(~g | h, where(g, v, w));
+       },
        "where(a, where(b, x, invalid), y) -> where(!a | b, where(a, x, y), invalid)"},
       {where(a, y, where(b, x, none)).as("u"),
-       [](const UOp&, const UOp& g, const UOp& w, const UOp& h, const UOp& v) { return gate_of(g | h, where(g, w, v)); },
+       [](const UOp&, const UOp& g, const UOp& w, const UOp& h, const UOp& v) {
+         return gate_of(g | h, where(g, w, v));
+       },
        "where(a, y, where(b, x, invalid)) -> where(a | b, where(a, y, x), invalid)"},
       {where(a, none, x).as("u"), [](const UOp&, const UOp& g, const UOp& v) { return gate_of(~g, v); },
        "where(a, invalid, x) -> where(!a, x, invalid)"},

@@ -24,7 +24,8 @@ UOp fold_constants(const UOp& u) {
   if (leaves_index(u)) return {};
   std::array<Const, 3> args;
   for (size_t i = 0; i < u.src().size(); i++) args[i] = u.src(i).value();
-  return UOp::constant(u.dtype(), eval(u.op(), u.dtype(), u.src().back().dtype(), {args.data(), u.src().size()}));
+  return UOp::constant(u.dtype(),
+                       eval(u.op(), u.dtype(), u.src().back().dtype(), {args.data(), u.src().size()}));
 }
 
 // A value whose bounds meet is a constant; behind a gate it stays there.
@@ -39,8 +40,8 @@ UOp fold_bounds(const UOp& u) {
 const Rules constants = [] {
   return RuleList{
       {each(ops::elementwise, op(Op::CONST)).as("x"), fold_constants, "an op on constants -> its value"},
-      {op(ops::alu | Op::CAST | Op::RANGE | Op::SPECIAL).of(types::exact).as("x"),
-       fold_bounds, "a value with one possible value -> that constant"},
+      {op(ops::alu | Op::CAST | Op::RANGE | Op::SPECIAL).of(types::exact).as("x"), fold_bounds,
+       "a value with one possible value -> that constant"},
   };
 };
 

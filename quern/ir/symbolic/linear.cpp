@@ -16,8 +16,8 @@ bool settle(DType dtype, wide& v) {
   return true;
 }
 
-// Of a factor and a value of the dtype. Index numbers stop at the limits, and are refused when they settle; the others
-// may lose what is beyond 64 bits, as two factors of uint64 do.
+// Of a factor and a value of the dtype. Index numbers stop at the limits, and are refused when they settle;
+// the others may lose what is beyond 64 bits, as two factors of uint64 do.
 wide times(DType dtype, wide a, wide b) {
   if (dtype.is_index()) return saturating_mul(a, b);
   return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
@@ -26,7 +26,8 @@ wide times(DType dtype, wide a, wide b) {
 // Sorts, adds up equal terms, drops zeros.
 bool normalise(Linear& l) {
   auto& t = l.terms;
-  std::sort(t.begin(), t.end(), [](const Linear::Term& a, const Linear::Term& b) { return before(a.value, b.value); });
+  std::sort(t.begin(), t.end(),
+            [](const Linear::Term& a, const Linear::Term& b) { return before(a.value, b.value); });
   size_t kept = 0;
   for (size_t i = 0; i < t.size();) {
     wide factor = 0;
@@ -79,7 +80,8 @@ const UOp* end_of(const UOp& u) {
   return nullptr;
 }
 
-// The sum at the end of its loops, where it is greatest (or least, if that is asked for): n * r0[4] is at most 3 * n.
+// The sum at the end of its loops, where it is greatest (or least, if that is asked for): n * r0[4] is at
+// most 3 * n.
 std::optional<Linear> extreme(const Linear& l, bool greatest) {
   Linear sum{.dtype = l.dtype, .terms = {}, .constant = l.constant};
   for (const auto& term : l.terms) {
@@ -96,8 +98,10 @@ std::optional<Linear> extreme(const Linear& l, bool greatest) {
       if (!next) return std::nullopt;
       most = *next;
     }
-    if (!bounded || negative) most = {.dtype = l.dtype, .terms = {{term.value, 1}}, .constant = 0};
-    else if ((term.factor > 0) != greatest) continue;  // 0
+    if (!bounded || negative)
+      most = {.dtype = l.dtype, .terms = {{term.value, 1}}, .constant = 0};
+    else if ((term.factor > 0) != greatest)
+      continue;  // 0
     const auto next = add(sum, most, term.factor);
     if (!next) return std::nullopt;
     sum = *next;
@@ -105,7 +109,9 @@ std::optional<Linear> extreme(const Linear& l, bool greatest) {
   return sum;
 }
 
+// Only of sizes: a product of others may wrap.
 bool is_symbolic(const UOp& term) {
+  if (!term.dtype().is_index()) return false;
   if (term.op() == Op::MUL) return true;
   const UOp* end = end_of(term);
   return end != nullptr && !end->is_const();
@@ -130,15 +136,15 @@ UOps factors_of(const UOp& term) {
 
 Bounds Linear::interval() const {
   Bounds r = plain_interval(*this);
-  if (!dtype.is_index()) return r;
   if (std::none_of(terms.begin(), terms.end(), [](const Term& t) { return is_symbolic(t.value); })) return r;
   if (const auto least = extreme(*this, false)) r.min = std::max(r.min, plain_interval(*least).min);
   if (const auto most = extreme(*this, true)) r.max = std::min(r.max, plain_interval(*most).max);
   return r;
 }
 
-bool Linear::exact() const {
-  if (dtype.is_index()) return true;
+bool Linear::exact() const { return dtype.is_index() || fits_dtype(); }
+
+bool Linear::fits_dtype() const {
   const Bounds b = interval();
   return fits(dtype, b.min) && fits(dtype, b.max);
 }
@@ -205,8 +211,9 @@ std::optional<Linear> scaled(const Linear& a, wide factor) {
 UOp to_uop(const Linear& l) {
   UOp sum;
   for (const auto& [value, factor] : l.terms) {
-    UOp term = factor == 1 ? value
-                           : UOp::make(Op::MUL, l.dtype, {value, UOp::constant(l.dtype, wrap(l.dtype, factor))});
+    UOp term = factor == 1
+                   ? value
+                   : UOp::make(Op::MUL, l.dtype, {value, UOp::constant(l.dtype, wrap(l.dtype, factor))});
     sum = sum ? UOp::make(Op::ADD, l.dtype, {sum, term}) : std::move(term);
   }
   if (l.constant == 0 && sum) return sum;
@@ -215,7 +222,8 @@ UOp to_uop(const Linear& l) {
 }
 
 std::pair<Linear, Linear> split_multiples(const Linear& l, wide d) {
-  Linear multiples{.dtype = l.dtype, .terms = {}, .constant = 0}, rest{.dtype = l.dtype, .terms = {}, .constant = l.constant};
+  Linear multiples{.dtype = l.dtype, .terms = {}, .constant = 0},
+      rest{.dtype = l.dtype, .terms = {}, .constant = l.constant};
   for (const auto& [value, factor] : l.terms)
     if (factor % d == 0)
       multiples.terms.push_back({value, factor / d});

@@ -9,8 +9,8 @@
 
 namespace quern {
 
-// constant + sum of factor * term. Terms are distinct, in structural order, and no factor is 0. For fixed-width
-// integers factors and constant are values of the dtype, and the sum is meant modulo its width.
+// constant + sum of factor * term. Terms are distinct, in structural order, and no factor is 0. For
+// fixed-width integers factors and constant are values of the dtype, and the sum is meant modulo its width.
 struct Linear {
   struct Term {
     UOp value;
@@ -25,6 +25,7 @@ struct Linear {
   Bounds interval() const;
   // Can the sum be computed without wrapping? Always so for index.
   bool exact() const;
+  bool fits_dtype() const;  // the same by its bounds, for index too: where a rule makes a sum larger
 };
 
 // None when the sum is too long to be worth it, or a factor leaves the dtype's range.

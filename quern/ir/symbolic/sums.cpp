@@ -16,12 +16,13 @@ constexpr size_t kMostOperands = 64;
 int divisions_in(const Linear& sum) {
   int count = 0;
   for (const auto& term : sum.terms)
-    walk(term.value, [&](const UOp& u) { count += u.op() == Op::FLOORMOD || u.op() == Op::FLOORDIV ? 1 : 0; });
+    walk(term.value,
+         [&](const UOp& u) { count += u.op() == Op::FLOORMOD || u.op() == Op::FLOORDIV ? 1 : 0; });
   return count;
 }
 
-// Two divisions fewer, or fewer terms. One division fewer would not do: in -2 * (x // 2) + x % 2 both digits of x can be
-// seen, in 2 * (x % 2) - x they cannot.
+// Two divisions fewer, or fewer terms. One division fewer would not do: in -2 * (x // 2) + x % 2 both digits
+// of x can be seen, in 2 * (x % 2) - x they cannot.
 bool is_shorter(const Linear& a, const Linear& b) {
   const int x = divisions_in(a), y = divisions_in(b);
   return x + 2 <= y || (x <= y && a.terms.size() < b.terms.size());
@@ -38,16 +39,20 @@ std::optional<Linear> replaced(const Linear& sum, const UOp& term, wide factor, 
   return result && is_shorter(*result, sum) ? result : std::nullopt;
 }
 
-bool by_constant(const UOp& u, Op op) { return u.op() == op && u.src(1).is_int_const() && u.src(1).int_value() > 0; }
+bool by_constant(const UOp& u, Op op) {
+  return u.op() == op && u.src(1).is_int_const() && u.src(1).int_value() > 0;
+}
 
 // A digit with its factor, and what that leaves when size - 1 - m is written for the digit m.
 struct Digit {
   wide factor, constant;
 };
-Digit opposite(Digit d, wide size) { return {-d.factor, saturating_add(d.constant, saturating_mul(d.factor, size - 1))}; }
+Digit opposite(Digit d, wide size) {
+  return {-d.factor, saturating_add(d.constant, saturating_mul(d.factor, size - 1))};
+}
 
-// q % c + ((q // c + z) % d) * c is (q + z * c) % (c * d). Either digit m may be there as size - 1 - m, and q // c as
-// x // (c * e).
+// q % c + ((q // c + z) % d) * c is (q + z * c) % (c * d). Either digit m may be there as size - 1 - m, and q
+// // c as x // (c * e).
 std::optional<Linear> join_digits(const Linear& sum, const Linear::Term& low, const Linear::Term& high) {
   const wide c = low.value.src(1).int_value(), d = high.value.src(1).int_value();
   const auto inside = linear_of(high.value.src(0));
@@ -58,7 +63,9 @@ std::optional<Linear> join_digits(const Linear& sum, const Linear::Term& low, co
     const auto digits = linear_of(q), remainder = linear_of(floor_remainder(q, c));
     if (!digits || !digits->exact() || !remainder || remainder->terms.size() != 1) continue;
     const auto& [value, side] = remainder->terms[0];
-    if (!same(value, low.value) || (side != 1 && side != -1) || remainder->constant != (side == 1 ? 0 : c - 1)) continue;
+    if (!same(value, low.value) || (side != 1 && side != -1) ||
+        remainder->constant != (side == 1 ? 0 : c - 1))
+      continue;
     Digit first{low.factor, 0}, second{high.factor, 0};
     if (side == -1) first = opposite(first, c);
     if (sign == -1) second = opposite(second, d);
@@ -67,10 +74,11 @@ std::optional<Linear> join_digits(const Linear& sum, const Linear::Term& low, co
     auto z = add({.dtype = sum.dtype, .terms = {}, .constant = sign == 1 ? 0 : -1}, *inside, sign);
     if (z) z = add(*z, {.dtype = sum.dtype, .terms = {{v, 1}}, .constant = 0}, -1);
     if (z) z = add(*digits, *z, c);
-    if (!z || !z->exact()) continue;
+    if (!z || !z->fits_dtype()) continue;
     const auto whole = linear_of(floor_remainder(to_uop(*z), c * d));
     auto joined = add(sum, {.dtype = sum.dtype, .terms = {{high.value, 1}}, .constant = 0}, -high.factor);
-    if (joined) joined = add(*joined, {.dtype = sum.dtype, .terms = {{low.value, 1}}, .constant = 0}, -low.factor);
+    if (joined)
+      joined = add(*joined, {.dtype = sum.dtype, .terms = {{low.value, 1}}, .constant = 0}, -low.factor);
     if (joined && whole) joined = add(*joined, *whole, first.factor);
     if (!joined || !whole) continue;
     joined->constant = saturating_add(joined->constant, saturating_add(first.constant, second.constant));
@@ -90,7 +98,8 @@ std::optional<Linear> join_remainders(const Linear& sum) {
   };
   for (const auto& [term, factor] : sum.terms) {
     if (by_constant(term, Op::FLOORDIV)) {
-      // x // k is q // c with q = x // (k / c): for the c that the factor has in common with k, or a c of a remainder
+      // x // k is q // c with q = x // (k / c): for the c that the factor has in common with k, or a c of a
+      // remainder
       const wide k = term.src(1).int_value();
       std::vector<wide> divisors{gcd(factor, k)};
       for (const auto& [other, f] : sum.terms)
@@ -147,8 +156,9 @@ UOp order_operands(const UOp& u) {
     operands = std::move(odd);
     if (operands.empty()) return UOp::constant(u.dtype(), identity_element(Op::XOR, u.dtype()));
   } else if (op != Op::MUL) {  // x op x is x
-    operands.erase(std::unique(operands.begin(), operands.end(), [](const UOp& a, const UOp& b) { return same(a, b); }),
-                   operands.end());
+    operands.erase(
+        std::unique(operands.begin(), operands.end(), [](const UOp& a, const UOp& b) { return same(a, b); }),
+        operands.end());
   }
   while (operands.size() > 1 && operands.back().is_const() && operands[operands.size() - 2].is_const()) {
     const UOp last = std::move(operands.back());
@@ -170,10 +180,12 @@ UOp swap_operands(const UOp& u) {
 
 const Rules sums = [] {
   return RuleList{
-      {op({Op::ADD, Op::MUL}).of(types::ints).as("x"), order_sum, "a sum -> its terms in order, like terms added"},
+      {op({Op::ADD, Op::MUL}).of(types::ints).as("x"), order_sum,
+       "a sum -> its terms in order, like terms added"},
       {op({Op::MUL, Op::AND, Op::OR, Op::XOR}).of(types::exact).as("x"), order_operands,
        "a chain of one op -> its operands in order"},
-      {op({Op::MAX, Op::MIN}).of(types::values).as("x"), order_operands, "a chain of min or max -> its operands in order"},
+      {op({Op::MAX, Op::MIN}).of(types::values).as("x"), order_operands,
+       "a chain of min or max -> its operands in order"},
       {op({Op::ADD, Op::MUL}).of(types::floats).as("x"), swap_operands, "x op y -> y op x"},
       {op({Op::CMPEQ, Op::CMPNE}, {floats(""), floats("")}).as("x"), swap_operands, "x == y -> y == x"},
   };
