@@ -1,11 +1,12 @@
 // Which graphs are legal. Every op has requirements that hold everywhere (sources, dtypes, argument), and
 // each level of a program (tensor, kernel, program) allows some ops and adds requirements of its own.
 //
-//   tensor    whole tensors with shapes: buffers, movement, REDUCE over axes, functions; a CALL's body is a
-//   kernel kernel    one kernel over PARAM pointers: ranges, INDEX, REDUCE over ranges, STAGE, STORE and END
+//   tensor    whole tensors with shapes: buffers, movement, REDUCE over axes, functions; the body of a CALL
+//   is
+//             a kernel
+//   kernel    one kernel over PARAM pointers: ranges, INDEX, REDUCE over ranges, STAGE, STORE and END
 //   program   what can be put in line and rendered: loops, gates, LOAD and STORE through addresses, scalar
-//   and
-//             vector arithmetic; nothing of dtype index, no movement, no REDUCE, no STAGE
+//             and vector arithmetic; nothing of dtype index, no movement, no REDUCE, no STAGE
 //
 // SPEC=1 checks graphs at each stage's boundary. SPEC=2 also checks every node as it is made, and at each
 // boundary that what the printer writes parses back to the same node.
