@@ -3,6 +3,7 @@
 #include <iostream>
 
 #include "quern/apps/commands.h"
+#include "quern/ir/error.h"
 
 int main(int argc, char** argv) {
   CLI::App app{"quern grinds tensor programs into kernels."};
@@ -14,6 +15,7 @@ int main(int argc, char** argv) {
   quern::apps::add_env(app);
   try {
     app.parse(argc, argv);
+    if (!std::cout.flush()) throw quern::Error("cannot write to standard output");
   } catch (const CLI::ParseError& e) {
     return app.exit(e);
   } catch (const std::exception& e) {
