@@ -1,4 +1,5 @@
-// Building, walking and simplifying graphs: bench_ir graph.txt expressions.txt. See ir_input.py for their form.
+// Building, walking and simplifying graphs: bench_ir graph.txt expressions.txt. See ir_input.py for their
+// form.
 #include <fmt/format.h>
 
 #include <algorithm>

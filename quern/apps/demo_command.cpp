@@ -8,7 +8,8 @@
 namespace quern::apps {
 namespace {
 
-// The element of a 6 x 8 matrix that is read when it is seen as 12 x 4, padded by one row, and seen as 6 x 8 again.
+// The element of a 6 x 8 matrix that is read when it is seen as 12 x 4, padded by one row, and seen as 6 x 8
+// again.
 UOp views() {
   const UOp row = UOp::range(6, 0), column = UOp::range(8, 1);
   const UOp flat = row * 8 + column;
@@ -25,7 +26,8 @@ void run() {
   const Recorder recorder;
   const UOp after = before.simplify();
   print_steps(std::cout, recorder.trace());
-  std::cout << "\nWhat is left of " << before.toposort().size() << " nodes is " << after.toposort().size() << ":\n\n"
+  std::cout << "\nWhat is left of " << before.toposort().size() << " nodes is " << after.toposort().size()
+            << ":\n\n"
             << after.text() << "\n";
 }
 

@@ -40,7 +40,8 @@ template <class T>
   requires requires { T::fields(); }
 int order(const T& a, const T& b) {
   int result = 0;
-  std::apply([&](auto... f) { (void)((result = order(a.*f.member, b.*f.member), result != 0) || ...); }, T::fields());
+  std::apply([&](auto... f) { (void)((result = order(a.*f.member, b.*f.member), result != 0) || ...); },
+             T::fields());
   return result;
 }
 
@@ -56,12 +57,13 @@ auto with_box_type(ArgKind kind, F f) {
     case ArgKind::Stage: return f(static_cast<StageArg*>(nullptr));
     case ArgKind::Kernel: return f(static_cast<KernelArg*>(nullptr));
     case ArgKind::Function: return f(static_cast<FunctionArg*>(nullptr));
-    default: check_failed("boxed argument", __FILE__, __LINE__, "kind " + std::to_string(static_cast<int>(kind)));
+    default:
+      check_failed("boxed argument", __FILE__, __LINE__, "kind " + std::to_string(static_cast<int>(kind)));
   }
 }
 
-constexpr const char* kKindNames[] = {"none",  "constant", "integer", "integers", "text",   "texts",
-                                      "variable", "range", "reduce",  "stage",    "kernel", "function"};
+constexpr const char* kKindNames[] = {"none",     "constant", "integer", "integers", "text",   "texts",
+                                      "variable", "range",    "reduce",  "stage",    "kernel", "function"};
 
 }  // namespace
 

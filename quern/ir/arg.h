@@ -1,5 +1,5 @@
-// The argument of a node: a small value of one of the kinds in op.h. Numbers are held in place, everything else in
-// a shared immutable box, so that an Arg is 16 bytes and cheap to copy and compare.
+// The argument of a node: a small value of one of the kinds in op.h. Numbers are held in place, everything
+// else in a shared immutable box, so that an Arg is 16 bytes and cheap to copy and compare.
 #pragma once
 
 #include <atomic>
@@ -32,7 +32,8 @@ struct VariableArg {
   int64_t min = 0, max = 0;
   friend bool operator==(const VariableArg&, const VariableArg&) = default;
   static constexpr auto fields() {
-    return std::tuple(Field{"name", &VariableArg::name}, Field{"min", &VariableArg::min}, Field{"max", &VariableArg::max});
+    return std::tuple(Field{"name", &VariableArg::name}, Field{"min", &VariableArg::min},
+                      Field{"max", &VariableArg::max});
   }
 };
 
@@ -46,15 +47,16 @@ struct RangeArg {
 // REDUCE comes in two forms, over tensor axes (axes not empty, no ranges) or over ranges (axes empty):
 //   one value:       REDUCE(value, ranges...)                                       op combines
 //   several values:  REDUCE(values[k], initial[k], TUPLE(combined[k]), ranges...)   op is NOOP, states is k
-// In the second form the TUPLE is the combining body, written in STATE nodes: 0..k-1 for what was accumulated so
-// far, k..2k-1 for what comes in. The result is void; GETTUPLE picks a value.
+// In the second form the TUPLE is the combining body, written in STATE nodes: 0..k-1 for what was accumulated
+// so far, k..2k-1 for what comes in. The result is void; GETTUPLE picks a value.
 struct ReduceArg {
   Op op = Op::ADD;
   Ints axes;
   int64_t states = 1;
   friend bool operator==(const ReduceArg&, const ReduceArg&) = default;
   static constexpr auto fields() {
-    return std::tuple(Field{"op", &ReduceArg::op}, Field{"axes", &ReduceArg::axes}, Field{"states", &ReduceArg::states});
+    return std::tuple(Field{"op", &ReduceArg::op}, Field{"axes", &ReduceArg::axes},
+                      Field{"states", &ReduceArg::states});
   }
 };
 
@@ -71,7 +73,8 @@ struct StageArg {
   }
 };
 
-// SINK of a kernel: its name, the optimisations asked for (none: the heuristic chooses), why its buffers are kept.
+// SINK of a kernel: its name, the optimisations asked for (none: the heuristic chooses), why its buffers are
+// kept.
 struct KernelArg {
   std::string name;
   Texts opts;
@@ -104,14 +107,22 @@ struct BoxOf : Box {
 };
 template <class T>
 inline constexpr ArgKind kBoxKind = ArgKind::None;
-template <> inline constexpr ArgKind kBoxKind<Ints> = ArgKind::Ints;
-template <> inline constexpr ArgKind kBoxKind<std::string> = ArgKind::Text;
-template <> inline constexpr ArgKind kBoxKind<Texts> = ArgKind::Texts;
-template <> inline constexpr ArgKind kBoxKind<VariableArg> = ArgKind::Variable;
-template <> inline constexpr ArgKind kBoxKind<ReduceArg> = ArgKind::Reduce;
-template <> inline constexpr ArgKind kBoxKind<StageArg> = ArgKind::Stage;
-template <> inline constexpr ArgKind kBoxKind<KernelArg> = ArgKind::Kernel;
-template <> inline constexpr ArgKind kBoxKind<FunctionArg> = ArgKind::Function;
+template <>
+inline constexpr ArgKind kBoxKind<Ints> = ArgKind::Ints;
+template <>
+inline constexpr ArgKind kBoxKind<std::string> = ArgKind::Text;
+template <>
+inline constexpr ArgKind kBoxKind<Texts> = ArgKind::Texts;
+template <>
+inline constexpr ArgKind kBoxKind<VariableArg> = ArgKind::Variable;
+template <>
+inline constexpr ArgKind kBoxKind<ReduceArg> = ArgKind::Reduce;
+template <>
+inline constexpr ArgKind kBoxKind<StageArg> = ArgKind::Stage;
+template <>
+inline constexpr ArgKind kBoxKind<KernelArg> = ArgKind::Kernel;
+template <>
+inline constexpr ArgKind kBoxKind<FunctionArg> = ArgKind::Function;
 
 // Mixes 64 bits of input into a hash. The same in every process.
 constexpr uint64_t mix(uint64_t hash, uint64_t value) {
@@ -183,7 +194,8 @@ class Arg {
     if (boxed()) const_cast<detail::Box*>(box())->refs.fetch_add(1, std::memory_order_relaxed);
   }
   void release() {
-    if (boxed() && const_cast<detail::Box*>(box())->refs.fetch_sub(1, std::memory_order_acq_rel) == 1) destroy();
+    if (boxed() && const_cast<detail::Box*>(box())->refs.fetch_sub(1, std::memory_order_acq_rel) == 1)
+      destroy();
   }
   void destroy();
   static bool equal_boxes(const Arg& a, const Arg& b);

@@ -11,8 +11,8 @@ namespace {
 
 Bounds all_of(DType dtype) { return {int_min(dtype), int_max(dtype)}; }
 
-// Arithmetic that may leave the dtype wraps, and then anything is possible. Index arithmetic never overflows in a
-// correct program, so its bounds stop at the limits instead.
+// Arithmetic that may leave the dtype wraps, and then anything is possible. Index arithmetic never overflows
+// in a correct program, so its bounds stop at the limits instead.
 Bounds within(DType dtype, wide min, wide max) {
   const wide least = int_min(dtype), most = int_max(dtype);
   if (dtype.is_index()) return {std::clamp(min, least, most), std::clamp(max, least, most)};
@@ -40,7 +40,8 @@ Bounds quotient(DType dtype, Bounds a, Bounds b, F divide) {
 
 Bounds remainder(Bounds a, Bounds b) {
   if (b.min == b.max && b.min != 0 && floor_div(a.min, b.min) == floor_div(a.max, b.min)) {
-    const wide first = a.min - floor_div(a.min, b.min) * b.min, last = a.max - floor_div(a.max, b.min) * b.min;
+    const wide first = a.min - floor_div(a.min, b.min) * b.min,
+               last = a.max - floor_div(a.max, b.min) * b.min;
     return {std::min(first, last), std::max(first, last)};
   }
   if (b.min > 0 && a.min >= 0 && a.max < b.min) return a;
@@ -77,7 +78,8 @@ Bounds bitwise(Op op, DType dtype, Bounds a, Bounds b) {
 }
 
 Bounds shift(Op op, DType dtype, Bounds a, Bounds b) {
-  if (b.min < 0 || b.max >= dtype.bits()) return op == Op::SHR && a.min >= 0 ? Bounds{0, a.max} : all_of(dtype);
+  if (b.min < 0 || b.max >= dtype.bits())
+    return op == Op::SHR && a.min >= 0 ? Bounds{0, a.max} : all_of(dtype);
   auto power = [](wide v) { return static_cast<wide>(1) << static_cast<int>(v); };
   if (op == Op::SHL) return corners(dtype, a, b, [&](wide x, wide s) { return saturating_mul(x, power(s)); });
   return corners(dtype, a, b, [&](wide x, wide s) { return floor_div(x, power(s)); });
@@ -125,7 +127,8 @@ Bounds compute(const UOp& u) {
   switch (op) {
     case Op::DEFINE_VAR: return {u.arg().variable().min, u.arg().variable().max};
     case Op::BIND: return u.src().size() == 2 ? b() : a();
-    case Op::RANGE: case Op::SPECIAL: return {0, std::max<wide>(a().max - 1, 0)};
+    case Op::RANGE:
+    case Op::SPECIAL: return {0, std::max<wide>(a().max - 1, 0)};
     case Op::CAST: return cast(u.src(0), dtype);
     case Op::WHERE: {
       const Bounds yes = b(), no = u.src(2).bounds(), gate = a();
@@ -139,12 +142,20 @@ Bounds compute(const UOp& u) {
         r = {std::min(r.min, s.bounds().min), std::max(r.max, s.bounds().max)};
       return r;
     }
-    case Op::GEP: case Op::UNROLL: case Op::CONTRACT: case Op::NOOP: case Op::AFTER: case Op::DETACH:
-      return u.src().empty() || u.src(0).dtype().scalar() != dtype.scalar() || u.src(0).dtype().is_ptr() ? all_of(dtype)
-                                                                                                         : a();
+    case Op::GEP:
+    case Op::UNROLL:
+    case Op::CONTRACT:
+    case Op::NOOP:
+    case Op::AFTER:
+    case Op::DETACH:
+      return u.src().empty() || u.src(0).dtype().scalar() != dtype.scalar() || u.src(0).dtype().is_ptr()
+                 ? all_of(dtype)
+                 : a();
     case Op::MAX: return {std::max(a().min, b().min), std::max(a().max, b().max)};
     case Op::MIN: return {std::min(a().min, b().min), std::min(a().max, b().max)};
-    case Op::AND: case Op::OR: case Op::XOR: return bitwise(op, dtype, a(), b());
+    case Op::AND:
+    case Op::OR:
+    case Op::XOR: return bitwise(op, dtype, a(), b());
     default: break;
   }
   if (dtype.is_bool() || !is_alu(op)) return all_of(dtype);
@@ -161,7 +172,8 @@ Bounds compute(const UOp& u) {
     case Op::TRUNCDIV: return quotient(dtype, a(), b(), [](wide x, wide y) { return x / y; });
     case Op::FLOORMOD: return remainder(a(), b());
     case Op::TRUNCMOD: return trunc_mod(a(), b());
-    case Op::SHL: case Op::SHR: return shift(op, dtype, a(), b());
+    case Op::SHL:
+    case Op::SHR: return shift(op, dtype, a(), b());
     default: return all_of(dtype);
   }
 }
@@ -169,7 +181,8 @@ Bounds compute(const UOp& u) {
 bool countable(const UOp& u) { return u.dtype().is_int() || u.dtype().is_bool(); }
 
 wide widen(DType dtype, int64_t bits) {
-  return dtype.kind() == Scalar::UInt64 ? static_cast<wide>(static_cast<uint64_t>(bits)) : static_cast<wide>(bits);
+  return dtype.kind() == Scalar::UInt64 ? static_cast<wide>(static_cast<uint64_t>(bits))
+                                        : static_cast<wide>(bits);
 }
 
 }  // namespace

@@ -18,16 +18,20 @@ UOp UOp::constant(DType dtype, double value) { return constant(dtype, make_const
 UOp UOp::variable(std::string name, int64_t min, int64_t max, DType dtype) {
   if (!dtype.is_int() || dtype.lanes() != 1)
     throw DTypeError(fmt::format("variable {}: dtype {} is not a scalar integer", name, dtype.name()));
-  if (min > max) throw Error(fmt::format("variable {}: its least value {} is above its greatest {}", name, min, max));
-  make_const(dtype, static_cast<wide>(min)), make_const(dtype, static_cast<wide>(max));  // both must be values of it
+  if (min > max)
+    throw Error(fmt::format("variable {}: its least value {} is above its greatest {}", name, min, max));
+  make_const(dtype, static_cast<wide>(min)),
+      make_const(dtype, static_cast<wide>(max));  // both must be values of it
   return make(Op::DEFINE_VAR, dtype, {}, VariableArg{std::move(name), min, max});
 }
 
 UOp UOp::range(const UOp& end, int64_t id, AxisKind kind) {
   if (!end.dtype().is_int() || end.dtype().lanes() != 1)
-    throw DTypeError(fmt::format("range {}: its end has dtype {}, not a scalar integer", id, end.dtype().name()));
+    throw DTypeError(
+        fmt::format("range {}: its end has dtype {}, not a scalar integer", id, end.dtype().name()));
   if (end.vmax() <= 0)
-    throw ShapeError(fmt::format("range {}: a loop of {} steps; sizes must be positive", id, to_string(end.vmax())));
+    throw ShapeError(
+        fmt::format("range {}: a loop of {} steps; sizes must be positive", id, to_string(end.vmax())));
   return make(Op::RANGE, end.dtype(), {end}, RangeArg{id, kind});
 }
 
@@ -47,17 +51,29 @@ DType result_dtype(Op op, Sources operands) {
     operands = operands.subspan(1);
   }
   for (const UOp& s : operands)
-    if (s.dtype() != dtype) throw DTypeError(given() + ": the operands must have one dtype; cast one of them");
+    if (s.dtype() != dtype)
+      throw DTypeError(given() + ": the operands must have one dtype; cast one of them");
   if (dtype.is_ptr() || dtype.is_void()) throw DTypeError(given() + ": there is no arithmetic on this type");
   auto need = [&](bool ok, const char* what) {
     if (!ok) throw DTypeError(given() + ": needs " + what);
   };
   switch (op) {
-    case Op::RECIP: case Op::SQRT: case Op::EXP2: case Op::LOG2: case Op::SIN: case Op::TRUNC: case Op::FDIV:
-      need(dtype.is_float(), "floats"); break;
-    case Op::FLOORDIV: case Op::FLOORMOD: case Op::TRUNCDIV: case Op::TRUNCMOD: case Op::SHL: case Op::SHR:
-      need(dtype.is_int(), "integers"); break;
-    case Op::AND: case Op::OR: case Op::XOR: need(!dtype.is_float(), "integers or bools"); break;
+    case Op::RECIP:
+    case Op::SQRT:
+    case Op::EXP2:
+    case Op::LOG2:
+    case Op::SIN:
+    case Op::TRUNC:
+    case Op::FDIV: need(dtype.is_float(), "floats"); break;
+    case Op::FLOORDIV:
+    case Op::FLOORMOD:
+    case Op::TRUNCDIV:
+    case Op::TRUNCMOD:
+    case Op::SHL:
+    case Op::SHR: need(dtype.is_int(), "integers"); break;
+    case Op::AND:
+    case Op::OR:
+    case Op::XOR: need(!dtype.is_float(), "integers or bools"); break;
     case Op::THREEFRY: need(dtype.kind() == Scalar::UInt64, "uint64"); break;
     default: break;
   }
@@ -76,24 +92,27 @@ UOp UOp::cast(DType to) const {
   const bool pointers = to.is_ptr() && dtype().is_ptr() && to.space() == dtype().space();
   const bool values = !to.is_ptr() && !dtype().is_ptr() && !to.is_void() && !dtype().is_void();
   if (!pointers && !(values && to.lanes() == dtype().lanes()))
-    throw DTypeError(fmt::format("cast of {} to {}: a cast keeps the lanes of a value or the space of a pointer",
-                                 dtype().name(), to.name()));
+    throw DTypeError(
+        fmt::format("cast of {} to {}: a cast keeps the lanes of a value or the space of a pointer",
+                    dtype().name(), to.name()));
   return make(Op::CAST, to, {*this});
 }
 
 UOp UOp::bitcast(DType to) const {
   if (to == dtype()) return *this;
   if (to.is_ptr() || dtype().is_ptr() || to.lanes() != dtype().lanes() || to.bits() != dtype().bits())
-    throw DTypeError(fmt::format("bitcast of {} to {}: both must have the same lanes and bits", dtype().name(),
-                                 to.name()));
+    throw DTypeError(fmt::format("bitcast of {} to {}: both must have the same lanes and bits",
+                                 dtype().name(), to.name()));
   return make(Op::BITCAST, to, {*this});
 }
 
 UOp UOp::bind(int64_t value) const {
-  if (op() != Op::DEFINE_VAR) throw Error(fmt::format("bind: only a variable can be bound, not {}", quern::name(op())));
+  if (op() != Op::DEFINE_VAR)
+    throw Error(fmt::format("bind: only a variable can be bound, not {}", quern::name(op())));
   const VariableArg& v = arg().variable();
   if (value < v.min || value > v.max)
-    throw Error(fmt::format("bind: {} is outside the bounds of variable {}, {} to {}", value, v.name, v.min, v.max));
+    throw Error(
+        fmt::format("bind: {} is outside the bounds of variable {}, {} to {}", value, v.name, v.min, v.max));
   return make(Op::BIND, dtype(), {*this, const_like(value)});
 }
 
@@ -115,7 +134,8 @@ int rank(const UOp& u) {
   switch (u.op()) {
     case Op::CONST: return 4;
     case Op::DEFINE_VAR: return 0;
-    case Op::SPECIAL: case Op::RANGE: return 1;
+    case Op::SPECIAL:
+    case Op::RANGE: return 1;
     default: return u.src().empty() ? 2 : 3;
   }
 }
@@ -143,7 +163,9 @@ int compare(const UOp& first, const UOp& second) {
 UOp operator+(const UOp& a, const UOp& b) { return UOp::alu(Op::ADD, {a, b}); }
 UOp operator-(const UOp& a, const UOp& b) { return a + -b; }
 UOp operator*(const UOp& a, const UOp& b) { return UOp::alu(Op::MUL, {a, b}); }
-UOp operator/(const UOp& a, const UOp& b) { return UOp::alu(a.dtype().is_float() ? Op::FDIV : Op::FLOORDIV, {a, b}); }
+UOp operator/(const UOp& a, const UOp& b) {
+  return UOp::alu(a.dtype().is_float() ? Op::FDIV : Op::FLOORDIV, {a, b});
+}
 UOp operator%(const UOp& a, const UOp& b) { return UOp::alu(Op::FLOORMOD, {a, b}); }
 UOp operator~(const UOp& a) {
   if (!a.dtype().is_int() && !a.dtype().is_bool())
@@ -165,7 +187,9 @@ UOp max(const UOp& a, const UOp& b) { return UOp::alu(Op::MAX, {a, b}); }
 UOp min(const UOp& a, const UOp& b) { return UOp::alu(Op::MIN, {a, b}); }
 UOp truncdiv(const UOp& a, const UOp& b) { return UOp::alu(Op::TRUNCDIV, {a, b}); }
 UOp truncmod(const UOp& a, const UOp& b) { return UOp::alu(Op::TRUNCMOD, {a, b}); }
-UOp where(const UOp& condition, const UOp& yes, const UOp& no) { return UOp::alu(Op::WHERE, {condition, yes, no}); }
+UOp where(const UOp& condition, const UOp& yes, const UOp& no) {
+  return UOp::alu(Op::WHERE, {condition, yes, no});
+}
 
 // Unsigned numbers have no -1, but multiplying by all ones is the same.
 UOp operator-(const UOp& a) {

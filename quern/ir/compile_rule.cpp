@@ -17,7 +17,8 @@ class Compiler {
     out_.captures = static_cast<int>(slots_.size());
     const std::set<std::string> always = always_captured(rule.left());
     for (const auto& [name, slot] : slots_)
-      if (!always.contains(name)) refuse(fmt::format("{} can match and not capture {}", rule.left().text(), name));
+      if (!always.contains(name))
+        refuse(fmt::format("{} can match and not capture {}", rule.left().text(), name));
     if (!rule.has_function()) {
       out_.right = add(rule.right(), false);
       check(rule.right(), Use::value);
@@ -73,7 +74,8 @@ class Compiler {
       case Pat::Kind::either: return require(false, "alternatives stand on left sides only");
       case Pat::Kind::fold: return check(d.parts[0], right ? Use::constant : use);
       case Pat::Kind::exact: return check(d.parts[0], right ? Use::integer : use);
-      case Pat::Kind::least: case Pat::Kind::greatest:
+      case Pat::Kind::least:
+      case Pat::Kind::greatest:
         require(use == Use::integer, "bounds stand in conditions only");
         return require(slots_.contains(d.parts[0].data().name), "bounds are of variables only");
       case Pat::Kind::no_wrap:
@@ -85,13 +87,14 @@ class Compiler {
             "neither a variable nor an elementwise op");
     const OpInfo& known = info(d.ops.first());
     require(static_cast<int>(d.parts.size()) == known.least_sources, "wrong number of operands");
-    if (use == Use::integer) require((d.ops - kIntegerOps).empty(), "not an op for conditions and exact constants");
+    if (use == Use::integer)
+      require((d.ops - kIntegerOps).empty(), "not an op for conditions and exact constants");
     if (use == Use::interval) require((d.ops - kIntervalOps).empty(), "no_wrap takes sums and products");
     for (const Pat& part : d.parts) check(part, use);
   }
-  static constexpr OpSet kIntegerOps = {Op::ADD,   Op::MUL,   Op::MAX,   Op::MIN,   Op::AND,
-                                        Op::OR,    Op::XOR,   Op::CMPEQ, Op::CMPNE, Op::CMPLT,
-                                        Op::CMPLE, Op::SHL,   Op::SHR,   Op::FLOORDIV, Op::FLOORMOD};
+  static constexpr OpSet kIntegerOps = {Op::ADD,   Op::MUL, Op::MAX,   Op::MIN,      Op::AND,
+                                        Op::OR,    Op::XOR, Op::CMPEQ, Op::CMPNE,    Op::CMPLT,
+                                        Op::CMPLE, Op::SHL, Op::SHR,   Op::FLOORDIV, Op::FLOORMOD};
   static constexpr OpSet kIntervalOps = {Op::ADD, Op::MUL};
 
   int add(const Pat& pattern, bool may_define) {
@@ -110,8 +113,8 @@ class Compiler {
       else if (may_define)
         p.slot = slots_[d.name] = static_cast<int16_t>(slots_.size());
       else
-        refuse(fmt::format("the right side or condition uses {}, which the left side {} does not have", d.name,
-                           out_.rule->left().text()));
+        refuse(fmt::format("the right side or condition uses {}, which the left side {} does not have",
+                           d.name, out_.rule->left().text()));
       if (slots_.size() > kMaxCaptures) refuse(fmt::format("more than {} variables", kMaxCaptures));
       if (may_define && (d.kind == Pat::Kind::literal || p.wants_const)) constant_.insert(d.name);
     }

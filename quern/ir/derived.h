@@ -20,8 +20,8 @@ Derived& derived_of(const Node* node);
 // Publishes `value` unless another thread was first; gives back the one that stands.
 const UOps& publish(std::atomic<const UOps*>& slot, UOps value);
 
-// The same for the ranges that are open at `u`. A RANGE is open in itself; its own entry is not counted, because a
-// node that holds itself would never be freed.
+// The same for the ranges that are open at `u`. A RANGE is open in itself; its own entry is not counted,
+// because a node that holds itself would never be freed.
 void publish_ranges(const UOp& u, UOps open);
 
 // Calls compute(node) for root and whatever it needs, sources first, skipping nodes that are known already.

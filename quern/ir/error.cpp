@@ -3,8 +3,8 @@
 namespace quern {
 
 void check_failed(const char* condition, const char* file, int line, const std::string& detail) {
-  throw InternalError(std::string(file) + ":" + std::to_string(line) + ": quern is wrong about itself: " +
-                      condition + (detail.empty() ? "" : "\n" + detail));
+  throw InternalError(std::string(file) + ":" + std::to_string(line) +
+                      ": quern is wrong about itself: " + condition + (detail.empty() ? "" : "\n" + detail));
 }
 
 }  // namespace quern

@@ -14,8 +14,8 @@ namespace {
 
 constexpr int kMaxChoices = 24;
 
-// Where a pattern offers a choice (order of operands, alternatives), the choices made are kept as a list; to go on
-// after a failure the last one that has another option is advanced and the match is replayed.
+// Where a pattern offers a choice (order of operands, alternatives), the choices made are kept as a list; to
+// go on after a failure the last one that has another option is advanced and the match is replayed.
 class Matcher {
  public:
   explicit Matcher(const CompiledRule& rule) : rule_(rule) {}
@@ -56,7 +56,8 @@ class Matcher {
 
   // What can be seen without looking at sources.
   static bool possible(const Part& p, const UOp& u) {
-    return p.ops.contains(u.op()) && p.types.contains(u.dtype()) && (p.kind != Pat::Kind::literal || equals(p, u));
+    return p.ops.contains(u.op()) && p.types.contains(u.dtype()) &&
+           (p.kind != Pat::Kind::literal || equals(p, u));
   }
 
   static bool equals(const Part& p, const UOp& u) {
@@ -138,7 +139,8 @@ class Matcher {
       case Pat::Kind::least: return bound(child(p, 0)).vmin();
       case Pat::Kind::greatest: return bound(child(p, 0)).vmax();
       case Pat::Kind::no_wrap: return stays_in_dtype(child(p, 0)) ? 1 : 0;
-      case Pat::Kind::fold: case Pat::Kind::exact: return number(child(p, 0));
+      case Pat::Kind::fold:
+      case Pat::Kind::exact: return number(child(p, 0));
       case Pat::Kind::either: return std::nullopt;
       case Pat::Kind::node: break;
     }
@@ -155,7 +157,9 @@ class Matcher {
       case Op::MUL: return saturating_mul(*a, *b);
       case Op::FLOORDIV: return *b == 0 ? std::nullopt : std::optional(floor_div(*a, *b));
       case Op::FLOORMOD: return *b == 0 ? std::nullopt : std::optional(floor_mod(*a, *b));
-      case Op::SHL: return *b < 0 || *b > 64 ? std::nullopt : std::optional(saturating_mul(*a, wide{1} << static_cast<int>(*b)));
+      case Op::SHL:
+        return *b < 0 || *b > 64 ? std::nullopt
+                                 : std::optional(saturating_mul(*a, wide{1} << static_cast<int>(*b)));
       case Op::SHR: return *b < 0 || *b > 64 ? std::nullopt : std::optional(*a >> *b);
       case Op::MAX: return std::max(*a, *b);
       case Op::MIN: return std::min(*a, *b);
@@ -177,7 +181,8 @@ class Matcher {
     return interval(p, *dtype).has_value();
   }
   std::optional<Bounds> interval(const Part& p, DType dtype) const {
-    if (p.kind == Pat::Kind::literal) return Bounds{std::get<wide>(p.data->number), std::get<wide>(p.data->number)};
+    if (p.kind == Pat::Kind::literal)
+      return Bounds{std::get<wide>(p.data->number), std::get<wide>(p.data->number)};
     if (p.slot >= 0) return bound(p).bounds();
     const std::optional<Bounds> a = interval(child(p, 0), dtype), b = interval(child(p, 1), dtype);
     if (!a || !b) return std::nullopt;
@@ -215,19 +220,21 @@ class Matcher {
 
   static Const literal(const Part& p, DType dtype) {
     const auto& number = p.data->number;
-    const wide whole = std::holds_alternative<bool>(number) ? wide{std::get<bool>(number)}
+    const wide whole = std::holds_alternative<bool>(number)   ? wide{std::get<bool>(number)}
                        : std::holds_alternative<wide>(number) ? std::get<wide>(number)
                                                               : 0;
     if (dtype.is_bool()) return Const::of_bool(whole != 0);
     if (dtype.is_int()) return wrap(dtype, whole);
-    return make_const(dtype, std::holds_alternative<double>(number) ? std::get<double>(number) : static_cast<double>(whole));
+    return make_const(dtype, std::holds_alternative<double>(number) ? std::get<double>(number)
+                                                                    : static_cast<double>(whole));
   }
 
   // None when an exact constant does not fit.
   UOp build(const Part& p, DType dtype) const {
     switch (p.kind) {
       case Pat::Kind::literal: return UOp::constant(dtype, literal(p, dtype));
-      case Pat::Kind::fold: case Pat::Kind::exact: {
+      case Pat::Kind::fold:
+      case Pat::Kind::exact: {
         const Part& inside = child(p, 0);
         const DType own = dtype_of(inside).value_or(dtype);
         // Sizes do not wrap: a constant that would leave the index type is refused too.
@@ -254,7 +261,8 @@ class Matcher {
       sources[i] = build(child(p, i), condition ? dtypes::bool_.vec(dtype.lanes()) : operand);
       if (!sources[i]) return {};
     }
-    return UOp::make(op, is_comparison(op) ? dtypes::bool_.vec(operand.lanes()) : sources[p.count - 1u].dtype(),
+    return UOp::make(op,
+                     is_comparison(op) ? dtypes::bool_.vec(operand.lanes()) : sources[p.count - 1u].dtype(),
                      Sources(sources.data(), p.count));
   }
 
@@ -277,8 +285,9 @@ UOp apply_rule(const CompiledRule& compiled, const UOp& node, Context context) {
     } else {
       const RuleFunction& f = rule.function();
       if (f.context && (!context.type || *f.context != *context.type))
-        throw RewriteError(fmt::format("the rule {} ({}) needs a context of another type than the rewrite was given",
-                                       rule.text(), rule.location()));
+        throw RewriteError(
+            fmt::format("the rule {} ({}) needs a context of another type than the rewrite was given",
+                        rule.text(), rule.location()));
       result = f.call(matcher.captured(), context.object);
     }
     if (result && !same(result, node)) return result;

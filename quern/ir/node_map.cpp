@@ -3,7 +3,8 @@
 namespace quern::detail {
 namespace {
 
-// A thread's spare tables of one kind. What still walks when they are gone (at the program's end) makes its own.
+// A thread's spare tables of one kind. What still walks when they are gone (at the program's end) makes its
+// own.
 template <class Table>
 class Spare {
  public:

@@ -1,5 +1,5 @@
-// Tables from nodes to values that live for one walk over a graph. A node's id is dense, so a table is an array: a
-// thread keeps a few of these arrays for its next walks.
+// Tables from nodes to values that live for one walk over a graph. A node's id is dense, so a table is an
+// array: a thread keeps a few of these arrays for its next walks.
 #pragma once
 
 #include <cstdint>
@@ -78,7 +78,8 @@ class NodeMap {
   const T* find(const UOp& key) const { return const_cast<NodeMap*>(this)->find(key); }
   bool contains(const UOp& key) const { return find(key) != nullptr; }
 
-  // Adds the value unless the key is there; says whether it was added. References stay valid until the next emplace.
+  // Adds the value unless the key is there; says whether it was added. References stay valid until the next
+  // emplace.
   template <class... Args>
   std::pair<T*, bool> emplace(const UOp& key, Args&&... args) {
     const uint32_t id = detail::id_of(key.node());
@@ -112,16 +113,20 @@ class NodeSet {
     return id / 64 < bits_->words.size() && (bits_->words[id / 64] >> id % 64 & 1) != 0;
   }
   bool insert(const UOp& key) {
-    const uint32_t id = detail::id_of(key.node());
-    if (id / 64 >= bits_->words.size()) bits_->words.resize(id / 32 + 16);
-    uint64_t& word = bits_->words[id / 64];
-    if ((word >> id % 64 & 1) != 0) return false;
-    if (word == 0) bits_->touched.push_back(id / 64);
-    word |= uint64_t{1} << id % 64;
+    const uint32_t id = detail::id_of(key.node()), at = id / 64;
+    if (at >= bits_->words.size()) [[unlikely]]
+      grow(at);
+    uint64_t& word = bits_->words[at];
+    const uint64_t bit = uint64_t{1} << id % 64;
+    if ((word & bit) != 0) return false;
+    if (word == 0) [[unlikely]]
+      bits_->touched.push_back(at);
+    word |= bit;
     return true;
   }
 
  private:
+  [[gnu::noinline]] void grow(uint32_t word) { bits_->words.resize(word + word / 2 + 16); }
   std::unique_ptr<detail::Bits> bits_;
 };
 
@@ -132,20 +137,21 @@ void walk(const UOp& root, Enter enter, Visit visit) {
   NodeSet seen;
   detail::BorrowedStack borrowed;
   auto& stack = borrowed.frames();
-  auto push = [&](const UOp& u) {
-    if (!seen.insert(u)) return;
-    detail::prefetch_neighbours(u.node());
-    stack.push_back({&u, u.src().data(), 0, enter(u) ? static_cast<uint32_t>(u.src().size()) : 0});
-  };
-  push(root);
-  while (!stack.empty()) {
-    detail::WalkStack::Frame& top = stack.back();
-    if (top.next < top.end) {
-      push(top.sources[top.next++]);
-    } else {
-      const UOp* done = top.handle;
-      stack.pop_back();
-      visit(*done);
+  for (const UOp* at = &root; at;) {
+    if (seen.insert(*at)) {
+      detail::prefetch_neighbours(at->node());
+      const Sources sources = at->src();
+      stack.push_back({at, sources.data(), 0, enter(*at) ? static_cast<uint32_t>(sources.size()) : 0});
+    }
+    for (at = nullptr; !at && !stack.empty();) {
+      detail::WalkStack::Frame& top = stack.back();
+      if (top.next < top.end) {
+        at = &top.sources[top.next++];
+      } else {
+        const UOp* done = top.handle;
+        stack.pop_back();
+        visit(*done);
+      }
     }
   }
 }

@@ -29,7 +29,7 @@ namespace {
 
 constexpr size_t kUnitsInChunk = kChunk / kUnit - 1;  // the last holds the ChunkEnd
 constexpr size_t kBatch = 256;                        // slots that a thread takes at once
-constexpr size_t kClasses = 13;                       // slots of 1, 2, 4, ... 4096 units; larger nodes stand alone
+constexpr size_t kClasses = 13;  // slots of 1, 2, 4, ... 4096 units; larger nodes stand alone
 
 size_t bytes(size_t sources) { return sources * sizeof(UOp) + sizeof(Node); }
 size_t class_of(size_t sources) {
@@ -99,7 +99,8 @@ void take(std::vector<void*>& into, size_t size_class) {
 void give_back(std::vector<void*>& from, size_t size_class, size_t keep) {
   Reserve& r = reserve();
   const std::lock_guard lock(r.mutex);
-  r.free[size_class].insert(r.free[size_class].end(), from.begin() + static_cast<std::ptrdiff_t>(keep), from.end());
+  r.free[size_class].insert(r.free[size_class].end(), from.begin() + static_cast<std::ptrdiff_t>(keep),
+                            from.end());
   from.resize(keep);
 }
 

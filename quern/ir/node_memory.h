@@ -1,5 +1,5 @@
-// Where nodes live: chunks of 2 MiB in units of 128 bytes. A node's number follows from its address alone, so that a
-// walk can tell whether it has seen a node without touching it. Internal to ir.
+// Where nodes live: chunks of 2 MiB in units of 128 bytes. A node's number follows from its address alone, so
+// that a walk can tell whether it has seen a node without touching it. Internal to ir.
 #pragma once
 
 #include <cstddef>
@@ -18,13 +18,13 @@ struct ChunkEnd {
 
 // Dense, and reused when the node is freed: an index for the tables of one walk, not an identity over time.
 inline uint32_t id_of(const Node* node) {
-  const auto address = reinterpret_cast<uintptr_t>(node);                                        // NOLINT
+  const auto address = reinterpret_cast<uintptr_t>(node);                                     // NOLINT
   const auto* end = reinterpret_cast<const ChunkEnd*>((address | (kChunk - 1)) + 1 - kUnit);  // NOLINT
   return end->first_id + static_cast<uint32_t>((address & (kChunk - 1)) / kUnit);
 }
 
-// Nodes made at about the same time stand near each other and are visited at about the same time: a walk that asks for
-// them ahead waits far less for memory (a third of the time, on a graph of 100,000 nodes).
+// Nodes made at about the same time stand near each other and are visited at about the same time: a walk that
+// asks for them ahead waits far less for memory (a third of the time, on a graph of 100,000 nodes).
 inline void prefetch_neighbours(const Node* node) {
   constexpr std::ptrdiff_t kAhead = 24 * kUnit;
   const auto* address = reinterpret_cast<const std::byte*>(node);  // NOLINT

@@ -11,7 +11,20 @@
 namespace quern {
 
 // What kind of argument an op carries (see arg.h).
-enum class ArgKind : uint8_t { None, Const, Int, Ints, Text, Texts, Variable, Range, Reduce, Stage, Kernel, Function };
+enum class ArgKind : uint8_t {
+  None,
+  Const,
+  Int,
+  Ints,
+  Text,
+  Texts,
+  Variable,
+  Range,
+  Reduce,
+  Stage,
+  Kernel,
+  Function
+};
 
 // X(name, least sources, most sources (-1: any number), kind of argument)
 // Elementwise ops come last, from the unary to the ternary: the group tests below are comparisons.
@@ -135,8 +148,8 @@ constexpr std::string_view name(Op op) { return info(op).name; }
 std::optional<Op> op_named(std::string_view name);
 
 constexpr bool is_movement(Op op) { return op >= Op::RESHAPE && op <= Op::FLIP; }
-constexpr bool is_elementwise(Op op) { return op >= Op::CAST; }         // casts included
-constexpr bool is_alu(Op op) { return op >= Op::NEG; }                  // casts excluded
+constexpr bool is_elementwise(Op op) { return op >= Op::CAST; }  // casts included
+constexpr bool is_alu(Op op) { return op >= Op::NEG; }           // casts excluded
 constexpr bool is_unary(Op op) { return op >= Op::CAST && op <= Op::TRUNC; }
 constexpr bool is_binary(Op op) { return op >= Op::ADD && op <= Op::THREEFRY; }
 constexpr bool is_ternary(Op op) { return op >= Op::WHERE; }

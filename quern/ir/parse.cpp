@@ -158,17 +158,11 @@ class Parser {
 
   // As the operators of uop.h have it.
   UOp negated(const UOp& u, size_t at) {
-    if (u.dtype().is_bool()) in_.fail(at, "negation of a bool; use ! or cast it");
-    in_.here(at, [&] { return result_dtype(Op::MUL, std::array{u, u}); });
-    return checked(Op::MUL, {u, constant(u.dtype(), u.dtype().is_float() ? "-1" : all_ones(u.dtype()), at)},
-                   at);
+    return in_.here(at, [&] { return -u; });
   }
   UOp complement(const UOp& u, size_t at) {
-    in_.here(at, [&] { return result_dtype(Op::XOR, std::array{u, u}); });
-    return checked(Op::XOR, {u, constant(u.dtype(), u.dtype().is_bool() ? "true" : all_ones(u.dtype()), at)},
-                   at);
+    return in_.here(at, [&] { return ~u; });
   }
-  static std::string all_ones(DType dtype) { return to_string(wrap(dtype, -1), dtype); }
 
   Operand primary() {
     const Token token = in_.token();

@@ -161,7 +161,8 @@ Pat where(const Operand& condition, const Operand& yes, const Operand& no) {
   return alu(Op::WHERE, {condition.pattern, yes.pattern, no.pattern}, condition.where);
 }
 
-// ---- text, for traces and messages --------------------------------------------------------------------------------
+// ---- text, for traces and messages
+// --------------------------------------------------------------------------------
 
 namespace {
 
@@ -211,13 +212,15 @@ std::string text_of(const Pat& p, bool nested, bool captured) {
   auto call = [&](std::string_view function) {
     std::string s;
     for (const Pat& part : d.parts) s += (s.empty() ? "" : ", ") + text_of(part, false, captured);
-    if (d.mode == Pat::SourceMode::prefix || d.mode == Pat::SourceMode::each) s += s.empty() ? "..." : ", ...";
+    if (d.mode == Pat::SourceMode::prefix || d.mode == Pat::SourceMode::each)
+      s += s.empty() ? "..." : ", ...";
     return fmt::format("{}({})", function, s);
   };
   switch (d.kind) {
     case Pat::Kind::literal: return number_text(d.number);
     case Pat::Kind::either: return call("either");
-    case Pat::Kind::fold: case Pat::Kind::exact: return text_of(d.parts[0], nested, captured);
+    case Pat::Kind::fold:
+    case Pat::Kind::exact: return text_of(d.parts[0], nested, captured);
     case Pat::Kind::least: return call("vmin");
     case Pat::Kind::greatest: return call("vmax");
     case Pat::Kind::no_wrap: return call("no_wrap");
@@ -226,7 +229,8 @@ std::string text_of(const Pat& p, bool nested, bool captured) {
   if (d.mode == Pat::SourceMode::any && (d.ops == ops::all || d.ops == OpSet(Op::CONST)))
     return d.name.empty() ? ops_text(d.ops) : d.name;
   const std::string named = d.name.empty() ? "" : d.name + ":";
-  if (d.ops.size() != 1) return named + (d.mode == Pat::SourceMode::any ? ops_text(d.ops) : call(ops_text(d.ops)));
+  if (d.ops.size() != 1)
+    return named + (d.mode == Pat::SourceMode::any ? ops_text(d.ops) : call(ops_text(d.ops)));
   for (int i = 0; i < kOpCount; i++) {
     const Op op = static_cast<Op>(i);
     if (!d.ops.contains(op)) continue;
@@ -234,11 +238,14 @@ std::string text_of(const Pat& p, bool nested, bool captured) {
         std::holds_alternative<bool>(d.parts[1].data().number))
       return named + "~" + text_of(d.parts[0], true, captured);
     if (!infix(op).empty() && d.parts.size() == 2) {
-      const std::string s = fmt::format("{} {} {}", text_of(d.parts[0], true, captured), infix(op), text_of(d.parts[1], true, captured));
+      const std::string s = fmt::format("{} {} {}", text_of(d.parts[0], true, captured), infix(op),
+                                        text_of(d.parts[1], true, captured));
       return nested || !named.empty() ? named + "(" + s + ")" : s;
     }
     std::string word(name(op));
-    if (is_alu(op)) std::transform(word.begin(), word.end(), word.begin(), [](char c) { return static_cast<char>(std::tolower(c)); });
+    if (is_alu(op))
+      std::transform(word.begin(), word.end(), word.begin(),
+                     [](char c) { return static_cast<char>(std::tolower(c)); });
     return named + call(word);
   }
   return named;

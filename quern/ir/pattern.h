@@ -3,8 +3,8 @@
 //   const Pat i = ints("i"), c0 = int_const("c0"), c1 = int_const("c1");
 //   {(i / c0) / c1, i / exact(c0 * c1), c0 > 0 && c1 > 0}          a rule (see rules.h)
 //
-// A variable that occurs twice must match the same node both times. Operands of commutative ops match in either
-// order. A pattern is data: the tests go over the rules and prove them, so a pattern holds no code.
+// A variable that occurs twice must match the same node both times. Operands of commutative ops match in
+// either order. A pattern is data: the tests go over the rules and prove them, so a pattern holds no code.
 #pragma once
 
 #include <concepts>
@@ -27,7 +27,9 @@ class Types {
   constexpr Types(std::initializer_list<Scalar> kinds) {
     for (Scalar k : kinds) mask_ |= bit(k);
   }
-  constexpr bool contains(DType d) const { return mask_ == ~0u || (!d.is_ptr() && (mask_ & bit(d.kind())) != 0); }
+  constexpr bool contains(DType d) const {
+    return mask_ == ~0u || (!d.is_ptr() && (mask_ & bit(d.kind())) != 0);
+  }
   constexpr Types operator|(Types o) const { return Types(mask_ | o.mask_); }
   constexpr bool is_any() const { return mask_ == ~0u; }
   static constexpr Types any() { return Types(~0u); }
@@ -46,16 +48,18 @@ inline constexpr Types index{Scalar::Index};
 inline constexpr Types signed_ints{Scalar::Index, Scalar::Int8, Scalar::Int16, Scalar::Int32, Scalar::Int64};
 inline constexpr Types unsigned_ints{Scalar::UInt8, Scalar::UInt16, Scalar::UInt32, Scalar::UInt64};
 inline constexpr Types ints = signed_ints | unsigned_ints;
-inline constexpr Types floats{Scalar::FP8E4M3, Scalar::FP8E5M2,  Scalar::Float16,
+inline constexpr Types floats{Scalar::FP8E4M3,  Scalar::FP8E5M2, Scalar::Float16,
                               Scalar::BFloat16, Scalar::Float32, Scalar::Float64};
 inline constexpr Types exact = ints | bools;
 inline constexpr Types values = ints | bools | floats;
 }  // namespace types
 
-// Where a pattern stands in the source: the line of its rule. Of a rule itself g++ 12 tells only where its list ends.
+// Where a pattern stands in the source: the line of its rule. Of a rule itself g++ 12 tells only where its
+// list ends.
 class Place {
  public:
-  Place(std::source_location where) : where_(where) {}  // NOLINT(google-explicit-constructor): a default argument
+  Place(std::source_location where)
+      : where_(where) {}  // NOLINT(google-explicit-constructor): a default argument
   std::source_location where() const { return where_; }
 
  private:
@@ -85,13 +89,13 @@ class Pat {
     std::optional<Arg> arg, tag;
     std::variant<wide, double, bool> number;
     SourceMode mode = SourceMode::any;
-    std::vector<Pat> parts;  // of a node: patterns of its sources
+    std::vector<Pat> parts;        // of a node: patterns of its sources
     std::source_location where{};  // line 0: a variable or literal, which stands anywhere
   };
 
-  Pat() = default;                // none
-  Pat(int number);                // NOLINT(google-explicit-constructor): literals stand in expressions
-  Pat(double number);             // NOLINT(google-explicit-constructor)
+  Pat() = default;     // none
+  Pat(int number);     // NOLINT(google-explicit-constructor): literals stand in expressions
+  Pat(double number);  // NOLINT(google-explicit-constructor)
   template <std::same_as<bool> Bool>
   Pat(Bool number) : Pat(literal(number)) {}  // NOLINT(google-explicit-constructor): and no pointer to bool
   explicit Pat(Data data) : data_(std::make_shared<const Data>(std::move(data))) {}
@@ -103,11 +107,12 @@ class Pat {
   Pat as(std::string name) const;  // what matches is also captured under this name
   Pat of(DType dtype) const;
   Pat of(Types types) const;
-  Pat with(Arg arg) const;      // its argument is this one
-  Pat tagged(Arg tag) const;    // its tag is this one; Arg() for none
-  Pat and_more() const;         // further sources may follow those given
+  Pat with(Arg arg) const;    // its argument is this one
+  Pat tagged(Arg tag) const;  // its tag is this one; Arg() for none
+  Pat and_more() const;       // further sources may follow those given
 
-  // A chain upwards: a node with this op whose first source matches this pattern, the others `rest`; others may follow.
+  // A chain upwards: a node with this op whose first source matches this pattern, the others `rest`; others
+  // may follow.
   Pat f(OpSet ops, std::vector<Pat> rest = {}, Place place = std::source_location::current()) const;
 
   std::string text(bool captured = false) const;  // captured: a name is all there is to say of what has one
@@ -129,8 +134,8 @@ inline Pat int_const(std::string name) { return constant(std::move(name), types:
 inline Pat float_const(std::string name) { return constant(std::move(name), types::floats); }
 Pat invalid();
 
-// Nodes by op: with any sources (op(Op::CONST) is not Invalid either), with exactly these, or with any number of
-// sources that all match.
+// Nodes by op: with any sources (op(Op::CONST) is not Invalid either), with exactly these, or with any number
+// of sources that all match.
 Pat op(OpSet ops, Place place = std::source_location::current());
 Pat op(OpSet ops, std::vector<Pat> sources, Place place = std::source_location::current());
 Pat each(OpSet ops, const Pat& source, Place place = std::source_location::current());
@@ -153,10 +158,11 @@ struct Operand {
   std::source_location where;
 };
 
-// Elementwise expressions. Integer / and % are FLOORDIV and FLOORMOD, as on UOps; a / of two float patterns is FDIV.
+// Elementwise expressions. Integer / and % are FLOORDIV and FLOORMOD, as on UOps; a / of two float patterns
+// is FDIV.
 Pat operator+(const Operand& a, const Operand& b);
 Pat operator-(const Operand& a, const Operand& b);  // a + b * -1
-Pat operator-(const Operand& a);                // a * -1
+Pat operator-(const Operand& a);                    // a * -1
 Pat operator*(const Operand& a, const Operand& b);
 Pat operator/(const Operand& a, const Operand& b);
 Pat operator%(const Operand& a, const Operand& b);
@@ -171,7 +177,7 @@ Pat operator>(const Operand& a, const Operand& b);   // b < a
 Pat operator>=(const Operand& a, const Operand& b);  // b <= a
 Pat operator==(const Operand& a, const Operand& b);
 Pat operator!=(const Operand& a, const Operand& b);
-Pat operator~(const Operand& a);  // XOR with true
+Pat operator~(const Operand& a);             // XOR with true
 Pat operator&&(const Pat& a, const Pat& b);  // in conditions
 Pat operator||(const Pat& a, const Pat& b);
 Pat max(const Operand& a, const Operand& b);

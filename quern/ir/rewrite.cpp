@@ -11,16 +11,23 @@
 namespace quern {
 namespace {
 
-constexpr size_t kLongestChain = 1000;       // replacements of one node by another, in a row
-constexpr size_t kDeepest = 100'000;  // results that wait for each other, beyond ten for every node of the graph
+constexpr size_t kLongestChain = 1000;  // replacements of one node by another, in a row
+constexpr size_t kDeepest =
+    100'000;  // results that wait for each other, beyond ten for every node of the graph
 
-// One rewrite of one graph. Each node is in `done` with its result, or with none while it is being worked on: what
-// needs the result of such a node would need its own.
+// One rewrite of one graph. Each node is in `done` with its result, or with none while it is being worked on:
+// what needs the result of such a node would need its own.
 template <bool Observed>
 class Rewrite {
  public:
-  Rewrite(const UOp& root, const Rules& rules, Context context, const RewriteOptions& options, Observation* observation)
-      : root_(root), rules_(rules), roots_(rules.roots()), context_(context), options_(options), observation_(observation) {}
+  Rewrite(const UOp& root, const Rules& rules, Context context, const RewriteOptions& options,
+          Observation* observation)
+      : root_(root),
+        rules_(rules),
+        roots_(rules.roots()),
+        context_(context),
+        options_(options),
+        observation_(observation) {}
 
   UOp run() {
     if (untouched(root_)) return root_;
@@ -131,8 +138,9 @@ class Rewrite {
     return step;
   }
 
-  // Rules that never come to rest make ever more results wait: nodes are done depth first. So do long graphs, so the
-  // graph's size is looked at before giving up; the innermost of those that wait tell which rules go on and on.
+  // Rules that never come to rest make ever more results wait: nodes are done depth first. So do long graphs,
+  // so the graph's size is looked at before giving up; the innermost of those that wait tell which rules go
+  // on and on.
   void endless_growth() {
     if (deepest_ == kDeepest) {
       walk(root_, [&](const UOp&) { deepest_ += 10; });
@@ -166,8 +174,8 @@ class Rewrite {
     fired.erase(std::unique(fired.begin(), fired.end()), fired.end());
     std::set<std::string> names;
     for (const Rule* rule : fired) names.insert(fmt::format("  {}  ({})", rule->text(), rule->location()));
-    throw RewriteError(fmt::format("{}: these rules undo each other or never come to rest, {}:\n{}", options_.name, what,
-                                   fmt::join(names, "\n")));
+    throw RewriteError(fmt::format("{}: these rules undo each other or never come to rest, {}:\n{}",
+                                   options_.name, what, fmt::join(names, "\n")));
   }
 
   const UOp& root_;

@@ -16,13 +16,14 @@ enum class Order : uint8_t {
 struct RewriteOptions {
   Order order = Order::after_sources;
   std::string_view name = "rewrite";  // of the pass: for traces and messages
-  UOp::Gate gate = {};                // before_sources: where it says false, the node's sources stay as they are
+  UOp::Gate gate = {};  // before_sources: where it says false, the node's sources stay as they are
 };
 
-// Runs to a fixed point: each distinct node is matched once, and what replaces it is rewritten until nothing changes.
-// Rules that never come to rest are a RewriteError that names them.
+// Runs to a fixed point: each distinct node is matched once, and what replaces it is rewritten until nothing
+// changes. Rules that never come to rest are a RewriteError that names them.
 UOp graph_rewrite(const UOp& root, const Rules& rules, const RewriteOptions& options = {});
-UOp graph_rewrite_with(const UOp& root, const Rules& rules, Context context, const RewriteOptions& options = {});
+UOp graph_rewrite_with(const UOp& root, const Rules& rules, Context context,
+                       const RewriteOptions& options = {});
 
 // The same with a context, a reference to which is given to rule functions that take one of its type.
 template <class C>

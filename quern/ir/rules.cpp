@@ -9,11 +9,13 @@
 
 namespace quern {
 
-// ---- a rule -------------------------------------------------------------------------------------------------------
+// ---- a rule
+// -------------------------------------------------------------------------------------------------------
 
 namespace {
 
-// clang tells the line of each rule in a list, g++ that of the list's end: there the patterns say where they stand.
+// clang tells the line of each rule in a list, g++ that of the list's end: there the patterns say where they
+// stand.
 std::source_location place_of([[maybe_unused]] const Pat& left, [[maybe_unused]] const Pat& right,
                               std::source_location where) {
 #ifndef __clang__
@@ -57,7 +59,8 @@ std::string Rule::location() const {
   return fmt::format("{}:{}", inside ? inside : file, where_.line());
 }
 
-// ---- a list of rules ----------------------------------------------------------------------------------------------
+// ---- a list of rules
+// ----------------------------------------------------------------------------------------------
 
 struct detail::CompiledRules {
   RuleList list;

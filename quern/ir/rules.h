@@ -9,9 +9,9 @@
 //   };
 //   const Rules both = [] { return divisions + others; };
 //
-// A list at namespace scope is built when it is first used: nothing happens during static initialisation, and the
-// order of translation units does not matter. Rules are tried in the order of the list; the first that gives another
-// node wins. When a condition or a function refuses, the next order of operands is tried.
+// A list at namespace scope is built when it is first used: nothing happens during static initialisation, and
+// the order of translation units does not matter. Rules are tried in the order of the list; the first that
+// gives another node wins. When a condition or a function refuses, the next order of operands is tried.
 #pragma once
 
 #include <array>
@@ -51,7 +51,9 @@ template <class F, class... A>
 RuleFunction rule_function(F f, UOp (*)(A...)) {
   static_assert((kIsUOp<A> && ...), "a rule's function takes an optional context, then UOps");
   return {[f = std::move(f)](const UOp* const* captured, void*) {
-            return [&]<size_t... I>(std::index_sequence<I...>) { return f(*captured[I]...); }(std::index_sequence_for<A...>{});
+            return [&]<size_t... I>(std::index_sequence<I...>) {
+              return f(*captured[I]...);
+            }(std::index_sequence_for<A...>{});
           },
           nullptr, static_cast<int>(sizeof...(A))};
 }
@@ -91,13 +93,15 @@ class Rule {
  public:
   Rule(Pat left, Pat right, Pat condition = {}, std::source_location where = std::source_location::current());
 
-  // The function receives a reference to the context, if it takes one, and then the captured nodes in the order in
-  // which their names first appear on the left side, a node's own name before those of its sources. It returns a
-  // node, or none to refuse. The note says in a few words what becomes of the node; traces show it.
+  // The function receives a reference to the context, if it takes one, and then the captured nodes in the
+  // order in which their names first appear on the left side, a node's own name before those of its sources.
+  // It returns a node, or none to refuse. The note says in a few words what becomes of the node; traces show
+  // it.
   template <class F>
     requires(!std::is_convertible_v<F, Pat>)
   Rule(Pat left, F does, const char* note = "", std::source_location where = std::source_location::current())
-      : Rule(std::move(left), detail::rule_function(does, detail::signature_of<std::decay_t<F>>()), note, where) {}
+      : Rule(std::move(left), detail::rule_function(does, detail::signature_of<std::decay_t<F>>()), note,
+             where) {}
 
   const Pat& left() const { return left_; }
   const Pat& right() const { return right_; }          // none when it is a function

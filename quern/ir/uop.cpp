@@ -42,10 +42,12 @@ class SpinLock {
 
 std::atomic<size_t> live{0};
 
-// ---- the intern table -------------------------------------------------------------------------------------------
+// ---- the intern table
+// -------------------------------------------------------------------------------------------
 
-// One of the table's parts: open addressing with linear probing; the high bits of the hash choose the part. An entry
-// is a pointer with 16 bits of the hash in its unused upper half, so that strangers are passed over without a look.
+// One of the table's parts: open addressing with linear probing; the high bits of the hash choose the part.
+// An entry is a pointer with 16 bits of the hash in its unused upper half, so that strangers are passed over
+// without a look.
 struct alignas(64) Shard {
   using Entry = uint64_t;
   static constexpr Entry kEmpty = 0, kRemoved = 1;
@@ -58,7 +60,9 @@ struct alignas(64) Shard {
   static Entry entry_of(const Node* node) {
     return reinterpret_cast<uint64_t>(node) | (node->hash >> 26 << 48);  // NOLINT: packed on purpose
   }
-  static bool may_be(Entry entry, uint64_t hash) { return entry >> 48 == (hash >> 26 & 0xffff) && entry > kRemoved; }
+  static bool may_be(Entry entry, uint64_t hash) {
+    return entry >> 48 == (hash >> 26 & 0xffff) && entry > kRemoved;
+  }
   static Node* node_of(Entry entry) { return reinterpret_cast<Node*>(entry & kPointerBits); }  // NOLINT
 
   size_t mask() const { return entries.size() - 1; }
@@ -66,7 +70,8 @@ struct alignas(64) Shard {
   // At most two thirds are used. A table that is rebuilt gets the size that suits what is alive in it.
   void make_room() {
     if ((used + 1) * 3 <= entries.size() * 2) return;
-    const auto alive = static_cast<size_t>(std::ranges::count_if(entries, [](Entry e) { return e > kRemoved; }));
+    const auto alive =
+        static_cast<size_t>(std::ranges::count_if(entries, [](Entry e) { return e > kRemoved; }));
     std::vector<Entry> old(std::max<size_t>(64, std::bit_ceil(alive * 2 + 1)), kEmpty);
     old.swap(entries);
     used = alive;
@@ -91,7 +96,8 @@ struct alignas(64) Shard {
 
 constexpr int kShardBits = 6;
 Shard& shard_of(uint64_t hash) {
-  static auto* const shards = new std::array<Shard, 1 << kShardBits>;  // NOLINT: never destroyed, as the reserve
+  static auto* const shards =
+      new std::array<Shard, 1 << kShardBits>;  // NOLINT: never destroyed, as the reserve
   return (*shards)[hash >> (64 - kShardBits)];
 }
 
@@ -111,7 +117,8 @@ uint64_t hash_node(Op op, DType dtype, Sources sources, const Arg& arg, const Ar
 
 bool is_node(const Node* n, Op op, DType dtype, Sources sources, const Arg& arg, const Arg& tag) {
   return n->op == op && n->source_count == sources.size() && n->dtype == dtype &&
-         std::equal(sources.begin(), sources.end(), n->sources(), [](const UOp& a, const UOp& b) { return same(a, b); }) &&
+         std::equal(sources.begin(), sources.end(), n->sources(),
+                    [](const UOp& a, const UOp& b) { return same(a, b); }) &&
          n->arg == arg && (n->tag ? *n->tag == tag : tag.none());
 }
 
@@ -150,7 +157,8 @@ Node* new_node(uint64_t hash, Op op, DType dtype, Sources sources, Arg arg, Arg 
 
 UOp UOp::make(Op op, DType dtype, Sources sources, Arg arg, Arg tag) {
   for (const UOp& s : sources)
-    if (s.node() == nullptr) throw Error(std::string(quern::name(op)) + ": a source is empty (a UOp that was never set)");
+    if (s.node() == nullptr)
+      throw Error(std::string(quern::name(op)) + ": a source is empty (a UOp that was never set)");
   const uint64_t hash = hash_node(op, dtype, sources, arg, tag);
   Shard& shard = shard_of(hash);
   UOp made;
@@ -187,8 +195,8 @@ void forget_itself(const Node* range, const detail::Derived& derived) {
 }
 }  // namespace
 
-// Frees the node and whatever is only held by it. Calls that arise from within (from the sources, or from facts
-// that hold nodes) are queued on the thread, not nested.
+// Frees the node and whatever is only held by it. Calls that arise from within (from the sources, or from
+// facts that hold nodes) are queued on the thread, not nested.
 void detail::destroy(Node* node) noexcept {
   static thread_local Node* queue = nullptr;
   static thread_local bool busy = false;
@@ -226,7 +234,8 @@ detail::Derived& detail::derived_of(const Node* node) {
   Derived* known = node->derived.load(std::memory_order_acquire);
   if (known) return *known;
   auto made = std::make_unique<Derived>();
-  if (node->derived.compare_exchange_strong(known, made.get(), std::memory_order_acq_rel)) return *made.release();
+  if (node->derived.compare_exchange_strong(known, made.get(), std::memory_order_acq_rel))
+    return *made.release();
   return *known;
 }
 
@@ -240,7 +249,8 @@ const UOps& detail::publish(std::atomic<const UOps*>& slot, UOps value) {
 void detail::publish_ranges(const UOp& u, UOps open) {
   auto made = std::make_unique<UOps>(std::move(open));
   const UOps* known = nullptr;
-  if (!derived_of(u.node()).ranges.compare_exchange_strong(known, made.get(), std::memory_order_acq_rel)) return;
+  if (!derived_of(u.node()).ranges.compare_exchange_strong(known, made.get(), std::memory_order_acq_rel))
+    return;
   (void)made.release();
   if (u.op() == Op::RANGE) UOpAccess::uncount(u);  // not the last: the caller's handle is counted
 }

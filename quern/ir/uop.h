@@ -1,9 +1,9 @@
 // UOp: the one kind of node that every program is made of, from tensors down to instructions.
 //
-// A node is (op, dtype, sources, argument, tag). Nodes are immutable and interned: making the same node twice gives
-// the same pointer, so equality is pointer equality. A UOp is an 8-byte counted handle; a node that nothing refers
-// to is freed at once. Nothing here recurses on the depth of a graph, and all of it may be used from several
-// threads.
+// A node is (op, dtype, sources, argument, tag). Nodes are immutable and interned: making the same node twice
+// gives the same pointer, so equality is pointer equality. A UOp is an 8-byte counted handle; a node that
+// nothing refers to is freed at once. Nothing here recurses on the depth of a graph, and all of it may be
+// used from several threads.
 #pragma once
 
 #include <atomic>
@@ -41,8 +41,8 @@ namespace detail {
 
 struct Derived;  // shape, ranges and device, computed on demand (derived.h)
 
-// The interned node. Only uop.cpp makes and frees them; everything else sees it through UOp. Its sources stand right
-// before it, next to what walks and rules look at first, so that these share a cache line.
+// The interned node. Only uop.cpp makes and frees them; everything else sees it through UOp. Its sources
+// stand right before it, next to what walks and rules look at first, so that these share a cache line.
 struct Node {
   std::atomic<uint32_t> refs;
   uint32_t source_count;
@@ -52,7 +52,7 @@ struct Node {
   uint64_t hash;
   Arg arg;
   std::unique_ptr<const Arg> tag;  // null: none
-  OpSet below;  // the ops of this node and of everything it is made from
+  OpSet below;                     // the ops of this node and of everything it is made from
   mutable std::atomic<int64_t> bounds_min, bounds_max;
   mutable std::atomic<Derived*> derived;
 
@@ -99,7 +99,7 @@ class UOp {
   const Arg& arg() const { return node_->arg; }
   const Arg& tag() const { return node_->tag ? *node_->tag : kNoTag; }
 
-  uint64_t hash() const { return node_->hash; }  // of the structure; the same in every process
+  uint64_t hash() const { return node_->hash; }     // of the structure; the same in every process
   OpSet ops_below() const { return node_->below; }  // its own op included
   const detail::Node* node() const { return node_; }
 
@@ -129,14 +129,16 @@ class UOp {
   static UOp invalid(DType dtype = dtypes::index) { return constant(dtype, Const::invalid()); }
   static UOp variable(std::string name, int64_t min, int64_t max, DType dtype = dtypes::index);
   static UOp range(const UOp& end, int64_t id, AxisKind kind = AxisKind::LOOP);
-  static UOp range(int64_t end, int64_t id, AxisKind kind = AxisKind::LOOP) { return range(index(end), id, kind); }
+  static UOp range(int64_t end, int64_t id, AxisKind kind = AxisKind::LOOP) {
+    return range(index(end), id, kind);
+  }
   static UOp sink(Sources sources) { return make(Op::SINK, dtypes::void_, sources); }
   static UOp alu(Op op, Sources operands);  // dtype from the operands, which must agree: else DTypeError
   static UOp alu(Op op, std::initializer_list<UOp> operands) {
     return alu(op, Sources(operands.begin(), operands.size()));
   }
 
-  UOp cast(DType dtype) const;     // itself when it has that dtype; a pointer may become one to other elements
+  UOp cast(DType dtype) const;  // itself when it has that dtype; a pointer may become one to other elements
   UOp bitcast(DType dtype) const;  // DTypeError unless the bits are as many
   UOp const_like(wide value) const { return constant(node_->dtype, value); }
 
@@ -144,8 +146,8 @@ class UOp {
   UOp bind(int64_t value) const;
   std::pair<UOp, int64_t> unbind() const;
 
-  // Everything this node is made from, sources first, itself last. Where `gate` refuses a node, the node is listed
-  // but what lies below it is not walked into.
+  // Everything this node is made from, sources first, itself last. Where `gate` refuses a node, the node is
+  // listed but what lies below it is not walked into.
   using Gate = std::function<bool(const UOp&)>;
   UOps toposort(const Gate& gate = {}) const;
   UOps backward_slice() const;  // the same without the node itself
@@ -194,8 +196,8 @@ struct UOp::Change {
 int compare(const UOp& a, const UOp& b);
 inline bool before(const UOp& a, const UOp& b) { return compare(a, b) < 0; }
 
-// Arithmetic. Operands must have the same dtype (a number takes that of the other operand). Integer / and % round
-// towards minus infinity; truncating forms have names. Dividing integers by a constant 0 is an Error.
+// Arithmetic. Operands must have the same dtype (a number takes that of the other operand). Integer / and %
+// round towards minus infinity; truncating forms have names. Dividing integers by a constant 0 is an Error.
 UOp operator+(const UOp& a, const UOp& b);
 UOp operator-(const UOp& a, const UOp& b);  // a + b * -1
 UOp operator*(const UOp& a, const UOp& b);
@@ -230,9 +232,15 @@ UOp number_like(const UOp& other, T value) {
   else
     return UOp::constant(other.dtype(), static_cast<wide>(value));
 }
-#define QUERN_WITH_NUMBERS(function)                                                                    \
-  template <Number T> UOp function(const UOp& a, T b) { return function(a, number_like(a, b)); }        \
-  template <Number T> UOp function(T a, const UOp& b) { return function(number_like(b, a), b); }
+#define QUERN_WITH_NUMBERS(function)       \
+  template <Number T>                      \
+  UOp function(const UOp& a, T b) {        \
+    return function(a, number_like(a, b)); \
+  }                                        \
+  template <Number T>                      \
+  UOp function(T a, const UOp& b) {        \
+    return function(number_like(b, a), b); \
+  }
 QUERN_WITH_NUMBERS(operator+)
 QUERN_WITH_NUMBERS(operator-)
 QUERN_WITH_NUMBERS(operator*)

@@ -26,10 +26,11 @@ UOps UOp::backward_slice() const {
 
 UOps UOp::variables() const {
   UOps found;
-  walk(*this, [](const UOp& u) { return u.ops_below().contains(Op::DEFINE_VAR); },
-       [&](const UOp& u) {
-         if (u.op() == Op::DEFINE_VAR) found.push_back(u);
-       });
+  walk(
+      *this, [](const UOp& u) { return u.ops_below().contains(Op::DEFINE_VAR); },
+      [&](const UOp& u) {
+        if (u.op() == Op::DEFINE_VAR) found.push_back(u);
+      });
   std::sort(found.begin(), found.end(), before);
   return found;
 }

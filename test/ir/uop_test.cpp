@@ -72,7 +72,7 @@ TEST(UOp, EveryPartTellsNodesApart) {
 TEST(UOp, IsFreedWithItsLastReference) {
   const size_t before = live_nodes();
   {
-    UOp a = var("freed"), sum = a + 1;
+    UOp a = var("freed"), sum = a + 98765;  // a number that nobody else holds
     EXPECT_EQ(live_nodes(), before + 3);
     a = UOp();
     EXPECT_EQ(live_nodes(), before + 3) << "the sum holds its sources";

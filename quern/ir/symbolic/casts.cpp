@@ -32,12 +32,13 @@ bool holds_all(DType a, DType b) {
   return exact_bits(a) <= exact_bits(b);
 }
 
-// Through a type that holds every value of the first, straight to the last. An integer that goes through a float
-// saturates where it would wrap, so then the last type has to hold it, or be a float.
+// Through a type that holds every value of the first, straight to the last. An integer that goes through a
+// float saturates where it would wrap, so then the last type has to hold it, or be a float.
 UOp skip_middle(const UOp& outer, const UOp& inner, const UOp& x) {
   const DType from = x.dtype(), middle = inner.dtype(), to = outer.dtype();
   if (from.is_ptr() || to.is_ptr() || !holds_all(from, middle)) return {};
-  if (!from.is_float() && middle.is_float() && !to.is_float() && !to.is_bool() && !holds_all(from, to)) return {};
+  if (!from.is_float() && middle.is_float() && !to.is_float() && !to.is_bool() && !holds_all(from, to))
+    return {};
   return x.cast(to);
 }
 
@@ -55,8 +56,10 @@ UOp cast_to_bool(const UOp& u, const UOp& x) {
 
 // A cast bool compared with a number is the bool, its opposite, or known.
 UOp compare_cast_bool(const UOp& u, const UOp& a, const UOp& c) {
-  const bool when_false = u.op() == Op::CMPLT ? 0 < c.int_value() : (c.int_value() == 0) == (u.op() == Op::CMPEQ);
-  const bool when_true = u.op() == Op::CMPLT ? 1 < c.int_value() : (c.int_value() == 1) == (u.op() == Op::CMPEQ);
+  const bool when_false =
+      u.op() == Op::CMPLT ? 0 < c.int_value() : (c.int_value() == 0) == (u.op() == Op::CMPEQ);
+  const bool when_true =
+      u.op() == Op::CMPLT ? 1 < c.int_value() : (c.int_value() == 1) == (u.op() == Op::CMPEQ);
   if (when_false == when_true) return UOp::constant(u.dtype(), Const::of_bool(when_true));
   return when_true ? a : ~a;
 }
@@ -68,7 +71,8 @@ const Rules casts = [] {
   return RuleList{
       {op({Op::CAST, Op::BITCAST}, {x}).as("u"), cast_to_own_dtype, "cast(x) to its own dtype -> x"},
       {op(Op::CAST, {op(Op::CAST, {x}).as("inner")}).as("outer"), skip_middle, "cast(cast(x)) -> cast(x)"},
-      {op(Op::BITCAST, {op(Op::BITCAST, {x}).as("inner")}).as("outer"), skip_bits, "bitcast(bitcast(x)) -> bitcast(x)"},
+      {op(Op::BITCAST, {op(Op::BITCAST, {x}).as("inner")}).as("outer"), skip_bits,
+       "bitcast(bitcast(x)) -> bitcast(x)"},
       {op(Op::CAST, {x}).of(types::bools).as("u"), cast_to_bool, "cast(x) to bool -> x != 0"},
       {op({Op::CMPLT, Op::CMPEQ, Op::CMPNE}, {op(Op::CAST, {a}), c0}).as("u"), compare_cast_bool,
        "cast(bool) == 1 -> bool"},

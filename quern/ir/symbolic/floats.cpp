@@ -37,19 +37,19 @@ const Rules floats_exact = [] {
 const Rules relaxed = [] {
   const Pat x = floats("x"), y = floats("y"), c0 = float_const("c0"), c1 = float_const("c1");
   return RuleList{
-      {x + 0, x},                                        // the sign of zero
-      {x * 0, 0},                                        // NaN and infinity become 0; the sign of zero
-      {x + x * -1, 0},                                   // the same
-      {x / x, 1},                                        // NaN (of 0, infinity, NaN) becomes 1
-      {(x + c0) + c1, x + fold(c0 + c1)},                // up to 1 ulp of the larger constant, for each constant
-      {(x * c0) * c1, x * fold(c0 * c1)},                // up to 1.5 ulp; overflow of a step is avoided
-      {x * c0 + x * c1, x * fold(c0 + c1)},              // up to 2 ulp of the larger product
-      {x + x, x * 2.0},                                  // exact; here because sums keep their tree otherwise
-      {op(Op::RECIP, {op(Op::RECIP, {x})}), x},          // up to 1 ulp; overflow of a step is avoided
-      {op(Op::SQRT, {x * x}), max(x, x * -1)},           // up to 1 ulp; overflow of a step is avoided
-      {op(Op::EXP2, {op(Op::LOG2, {x})}), x},            // a few ulp times the logarithm; NaN of negatives is lost
-      {op(Op::LOG2, {op(Op::EXP2, {x})}), x},            // half an ulp of 1 absolute; overflow of a step is avoided
-      {(x / y) / c0, x / (y * c0)},                      // up to 1.5 ulp
+      {x + 0, x},                                // the sign of zero
+      {x * 0, 0},                                // NaN and infinity become 0; the sign of zero
+      {x + x * -1, 0},                           // the same
+      {x / x, 1},                                // NaN (of 0, infinity, NaN) becomes 1
+      {(x + c0) + c1, x + fold(c0 + c1)},        // up to 1 ulp of the larger constant, for each constant
+      {(x * c0) * c1, x * fold(c0 * c1)},        // up to 1.5 ulp; overflow of a step is avoided
+      {x * c0 + x * c1, x * fold(c0 + c1)},      // up to 2 ulp of the larger product
+      {x + x, x * 2.0},                          // exact; here because sums keep their tree otherwise
+      {op(Op::RECIP, {op(Op::RECIP, {x})}), x},  // up to 1 ulp; overflow of a step is avoided
+      {op(Op::SQRT, {x * x}), max(x, x * -1)},   // up to 1 ulp; overflow of a step is avoided
+      {op(Op::EXP2, {op(Op::LOG2, {x})}), x},    // a few ulp times the logarithm; NaN of negatives is lost
+      {op(Op::LOG2, {op(Op::EXP2, {x})}), x},    // half an ulp of 1 absolute; overflow of a step is avoided
+      {(x / y) / c0, x / (y * c0)},              // up to 1.5 ulp
   };
 };
 
