@@ -107,16 +107,6 @@ int Arg::compare(const Arg& a, const Arg& b) {
   });
 }
 
-Const Arg::constant() const {
-  if (kind_ != ArgKind::Const) wrong_kind(ArgKind::Const);
-  switch (static_cast<Const::Kind>(sub_)) {
-    case Const::Kind::Bool: return Const::of_bool(value_ != 0);
-    case Const::Kind::Int: return Const::of_int(value_);
-    case Const::Kind::Float: return Const::of_float(std::bit_cast<double>(value_));
-    case Const::Kind::Invalid: break;
-  }
-  return Const::invalid();
-}
 int64_t Arg::integer() const {
   if (kind_ != ArgKind::Int) wrong_kind(ArgKind::Int);
   return value_;

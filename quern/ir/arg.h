@@ -158,7 +158,10 @@ class Arg {
   bool none() const { return kind_ == ArgKind::None; }
 
   // Each of these needs the kind it names.
-  Const constant() const;
+  Const constant() const {
+    if (kind_ != ArgKind::Const) wrong_kind(ArgKind::Const);
+    return Const::of_raw(static_cast<Const::Kind>(sub_), value_);
+  }
   int64_t integer() const;
   RangeArg range() const;
   const Ints& ints() const { return get<Ints>(); }

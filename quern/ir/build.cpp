@@ -7,10 +7,6 @@
 
 namespace quern {
 
-bool UOp::is_int_const() const {
-  return is_const() && (dtype().is_int() || dtype().is_bool()) && !value().is_invalid();
-}
-
 UOp UOp::constant(DType dtype, Const value) { return make(Op::CONST, dtype, {}, value); }
 UOp UOp::constant(DType dtype, wide value) { return constant(dtype, make_const(dtype, value)); }
 UOp UOp::constant(DType dtype, double value) { return constant(dtype, make_const(dtype, value)); }

@@ -166,16 +166,8 @@ Const wrap(DType dtype, wide value) {
   return of_integer(dtype, wrap_bits(dtype, static_cast<uint64_t>(value)));
 }
 
-bool fits(DType dtype, wide value) { return int_min(dtype) <= value && value <= int_max(dtype); }
-
-wide int_min(DType dtype) {
-  QUERN_CHECK(has_integers(dtype), dtype.name() + " is not an integer type");
-  return dtype.is_signed() ? -(wide{1} << (dtype.bits() - 1)) : wide{0};
-}
-
-wide int_max(DType dtype) {
-  QUERN_CHECK(has_integers(dtype), dtype.name() + " is not an integer type");
-  return (wide{1} << (dtype.is_signed() ? dtype.bits() - 1 : dtype.bits())) - 1;
+void not_integers(DType dtype) {
+  check_failed("integers", __FILE__, __LINE__, dtype.name() + " is not an integer type");
 }
 
 double round_float(DType dtype, double value) {

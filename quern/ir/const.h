@@ -31,6 +31,7 @@ class Const {
   static constexpr Const of_float(double v) {  // NaN becomes the one NaN
     return Const(Kind::Float, std::bit_cast<int64_t>(v == v ? v : std::numeric_limits<double>::quiet_NaN()));
   }
+  static constexpr Const of_raw(Kind kind, int64_t raw) { return Const(kind, raw); }  // what raw() gave
   static constexpr Const invalid() { return Const(Kind::Invalid, 0); }
 
   constexpr Kind kind() const { return kind_; }
@@ -67,9 +68,18 @@ Const make_const(DType dtype, Integer value) {
 
 // `value` modulo 2^bits: what integer arithmetic of the dtype gives (index wraps as int64 does).
 Const wrap(DType dtype, wide value);
-bool fits(DType dtype, wide value);  // is `value` in the integer dtype's (or bool's) range?
-wide int_min(DType dtype);
-wide int_max(DType dtype);
+
+// Of an integer dtype or bool.
+[[noreturn]] void not_integers(DType dtype);
+constexpr wide int_min(DType dtype) {
+  if (!dtype.is_int() && !dtype.is_bool()) not_integers(dtype);
+  return dtype.is_signed() ? -(wide{1} << (dtype.bits() - 1)) : wide{0};
+}
+constexpr wide int_max(DType dtype) {
+  if (!dtype.is_int() && !dtype.is_bool()) not_integers(dtype);
+  return (wide{1} << (dtype.is_signed() ? dtype.bits() - 1 : dtype.bits())) - 1;
+}
+constexpr bool fits(DType dtype, wide value) { return int_min(dtype) <= value && value <= int_max(dtype); }
 
 // The nearest value of the float dtype, ties to even, as a double. Too large: infinity, or NaN for e4m3.
 double round_float(DType dtype, double value);

@@ -114,7 +114,9 @@ class UOp {
   bool is_invalid() const { return is_const() && value().is_invalid(); }
   Const value() const { return node_->arg.constant(); }
   wide int_value() const { return value().integer(node_->dtype); }
-  bool is_int_const() const;  // an integer or bool CONST that is not Invalid
+  bool is_int_const() const {  // an integer or bool CONST that is not Invalid
+    return is_const() && (dtype().is_int() || dtype().is_bool()) && !value().is_invalid();
+  }
   bool equals(wide v) const { return is_int_const() && int_value() == v; }
 
   // Makers. Each throws when what it is given cannot be.

@@ -38,7 +38,7 @@ bool normalise(Linear& l) {
     if (factor != 0) t[kept++] = {std::move(value), factor};
     i = j;
   }
-  t.resize(kept);
+  t.shrink(kept);
   return settle(l.dtype, l.constant);
 }
 
@@ -219,6 +219,26 @@ UOp to_uop(const Linear& l) {
   if (l.constant == 0 && sum) return sum;
   UOp constant = UOp::constant(l.dtype, wrap(l.dtype, l.constant));
   return sum ? UOp::make(Op::ADD, l.dtype, {sum, constant}) : constant;
+}
+
+bool is_written_as(const UOp& u, const Linear& l) {
+  auto is_number = [&](const UOp& x, wide v) { return x.is_int_const() && x.value() == wrap(l.dtype, v); };
+  if (l.terms.empty()) return is_number(u, l.constant);
+  const UOp* rest = &u;
+  if (l.constant != 0) {
+    if (u.op() != Op::ADD || !is_number(u.src(1), l.constant)) return false;
+    rest = &u.src(0);
+  }
+  for (size_t i = l.terms.size(); i-- > 0;) {
+    const auto& [value, factor] = l.terms[i];
+    if (i > 0 && rest->op() != Op::ADD) return false;
+    const UOp& term = i > 0 ? rest->src(1) : *rest;
+    if (factor == 1 ? !same(term, value)
+                    : term.op() != Op::MUL || !same(term.src(0), value) || !is_number(term.src(1), factor))
+      return false;
+    if (i > 0) rest = &rest->src(0);
+  }
+  return true;
 }
 
 std::pair<Linear, Linear> split_multiples(const Linear& l, wide d) {

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "quern/ir/small_vector.h"
 #include "quern/ir/uop.h"
 
 namespace quern {
@@ -17,7 +18,7 @@ struct Linear {
     wide factor;
   };
   DType dtype;
-  std::vector<Term> terms;
+  SmallVector<Term, 6> terms;
   wide constant = 0;
 
   bool is_constant() const { return terms.empty(); }
@@ -35,6 +36,7 @@ std::optional<Linear> add(const Linear& a, const Linear& b, wide factor_of_b = 1
 std::optional<Linear> scaled(const Linear& a, wide factor);
 
 UOp to_uop(const Linear& linear);
+bool is_written_as(const UOp& u, const Linear& linear);  // is `u` what to_uop() would make? Makes no nodes.
 
 // Splits into the part whose factors are multiples of d, divided by d (without the constant), and the rest.
 std::pair<Linear, Linear> split_multiples(const Linear& linear, wide d);

@@ -14,10 +14,13 @@ namespace {
 constexpr size_t kMostOperands = 64;
 
 int divisions_in(const Linear& sum) {
+  constexpr OpSet divisions = {Op::FLOORDIV, Op::FLOORMOD};
   int count = 0;
   for (const auto& term : sum.terms)
-    walk(term.value,
-         [&](const UOp& u) { count += u.op() == Op::FLOORMOD || u.op() == Op::FLOORDIV ? 1 : 0; });
+    if (term.value.ops_below().intersects(divisions))
+      walk(
+          term.value, [&](const UOp& u) { return u.ops_below().intersects(divisions); },
+          [&](const UOp& u) { count += divisions.contains(u.op()) ? 1 : 0; });
   return count;
 }
 
@@ -127,7 +130,7 @@ UOp order_sum(const UOp& u) {
   auto sum = linear_of(u);
   if (!sum) return {};
   while (auto shorter = join_remainders(*sum)) sum = std::move(shorter);
-  return to_uop(*sum);
+  return is_written_as(u, *sum) ? UOp() : to_uop(*sum);
 }
 
 // MUL of integers that is no linear form, MAX, MIN, AND, OR, XOR: a flat list of operands in order.
