@@ -41,6 +41,11 @@ UOp apply_rule(const CompiledRule& rule, const UOp& node, Context context);
 inline bool may_match(const CompiledRule& rule, const UOp& u) {
   const Part& p = rule.parts[static_cast<size_t>(rule.left)];
   if (!p.types.contains(u.dtype())) return false;
+  if (p.mode == Pat::SourceMode::each) {
+    const OpSet wanted = rule.parts[rule.children[p.first]].ops;
+    for (const UOp& s : u.src())
+      if (!wanted.contains(s.op())) return false;
+  }
   if (p.mode != Pat::SourceMode::exactly && p.mode != Pat::SourceMode::prefix) return true;
   if (p.mode == Pat::SourceMode::exactly ? u.src().size() != p.count : u.src().size() < p.count) return false;
   auto ops = [&](size_t i) { return rule.parts[rule.children[p.first + i]].ops; };

@@ -91,13 +91,26 @@ std::optional<Linear> join_digits(const Linear& sum, const Linear::Term& low, co
   return std::nullopt;
 }
 
+bool is_term_of(const UOp& value, const UOp& sum) {
+  for (const UOp* rest = &sum;; rest = &rest->src(0)) {
+    const bool last = rest->op() != Op::ADD;
+    const UOp& term = last ? *rest : rest->src(1);
+    if (same(term, value) || (term.op() == Op::MUL && same(term.src(0), value))) return true;
+    if (last) return false;
+  }
+}
+
 // c * (x // c) is x - x % c, and x % c is x - c * (x // c). Either is used when it makes the sum shorter: so
 // (x // c) * c + x % c becomes x, and x - (x // c) * c becomes x % c.
 std::optional<Linear> join_remainders(const Linear& sum) {
   if (sum.terms.size() < 2) return std::nullopt;
+  // Something must cancel: another division, or a term of what is divided.
   auto partner = [&](const UOp& term, wide step) {
-    return std::any_of(sum.terms.begin(), sum.terms.end(),
-                       [&](const Linear::Term& t) { return !same(t.value, term) && t.factor % step == 0; });
+    return std::any_of(sum.terms.begin(), sum.terms.end(), [&](const Linear::Term& t) {
+      return !same(t.value, term) && t.factor % step == 0 &&
+             (t.value.op() == Op::FLOORDIV || t.value.op() == Op::FLOORMOD ||
+              is_term_of(t.value, term.src(0)));
+    });
   };
   for (const auto& [term, factor] : sum.terms) {
     if (by_constant(term, Op::FLOORDIV)) {
@@ -126,7 +139,35 @@ std::optional<Linear> join_remainders(const Linear& sum) {
   return std::nullopt;
 }
 
+// A quick look at what most sums are: terms in order, each a value or a value times a number, the constant
+// last. Sums of divisions are looked at more closely: they may join.
+bool is_plainly_ordered(const UOp& u) {
+  auto is_atom = [](const UOp& x) { return x.op() != Op::ADD && x.op() != Op::MUL && !x.is_const(); };
+  const UOp* rest = &u;
+  if (u.op() == Op::ADD && u.src(1).is_int_const()) {
+    if (u.src(1).equals(0)) return false;
+    rest = &u.src(0);
+  }
+  bool divides = false;
+  for (const UOp* right = nullptr; rest;) {
+    const bool last = rest->op() != Op::ADD;
+    const UOp* value = last ? rest : &rest->src(1);
+    if (value->op() == Op::MUL && value->src(1).is_int_const()) {
+      if (value->src(1).equals(0) || value->src(1).equals(1)) return false;
+      value = &value->src(0);
+    }
+    if (value->op() == Op::MUL ? !is_atom(value->src(0)) || !is_atom(value->src(1)) : !is_atom(*value))
+      return false;
+    divides |= value->op() == Op::FLOORDIV || value->op() == Op::FLOORMOD;
+    if (right && (divides || compare(*value, *right) >= 0)) return false;
+    right = value;
+    rest = last ? nullptr : &rest->src(0);
+  }
+  return true;
+}
+
 UOp order_sum(const UOp& u) {
+  if (is_plainly_ordered(u)) return {};
   auto sum = linear_of(u);
   if (!sum) return {};
   while (auto shorter = join_remainders(*sum)) sum = std::move(shorter);
