@@ -2,18 +2,10 @@
 // sanitizers.
 #pragma once
 
+#include "test/fuzz.h"
+
 namespace quern {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-inline constexpr int kLongChain = 100'000;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-inline constexpr int kLongChain = 100'000;
-#else
-inline constexpr int kLongChain = 1'000'000;
-#endif
-#else
-inline constexpr int kLongChain = 1'000'000;
-#endif
+inline constexpr int kLongChain = kSanitized ? 100'000 : 1'000'000;
 
 }  // namespace quern

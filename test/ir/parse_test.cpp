@@ -176,8 +176,8 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{"$n[0..3] +\t$m[0..3]:int32", "1:10: operands have dtypes index and int32"},
         Wrong{"1 / 2", "1:3: FDIV(index, index): needs floats"},
         Wrong{"NOOP() + NOOP()", "1:8: ADD(void, void): there is no arithmetic on this type"},
-        Wrong{"-true", "1:1: negation of a bool; use ! or cast it"},
-        Wrong{"!1.0:float32", "1:1: XOR(float32, float32): needs integers or bools"},
+        Wrong{"-true", "1:1: negation of a bool; use ~ or cast it"},
+        Wrong{"!1.0:float32", "1:1: ~ of float32: needs an integer or a bool"},
         Wrong{"max(1, 2; int 3)", "1:1: max has no argument: say MAX instead"},
         Wrong{
             "where(1, 2, 3)",

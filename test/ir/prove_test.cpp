@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "quern/ir/symbolic.h"
+#include "test/fuzz.h"
 #include "test/ir/evaluate.h"
 #include "test/ir/instance.h"
 #include "test/ir/prover.h"
@@ -43,6 +44,7 @@ TEST_P(ProveProperty, Instances) {
 
 TEST_P(ProveProperty, Solver) {
   if (!have_solver()) GTEST_SKIP() << "built without z3";
+  if (kSanitized) GTEST_SKIP() << "proofs are the same without sanitizers, and quicker";
   const Effort effort = usual_effort();
   expect(solve(*GetParam().rules, effort), effort);
 }
@@ -126,6 +128,7 @@ TEST(ProverProperty, InvalidInPlaceOfAValue) {
 
 TEST(ProverProperty, SolverFindsCounterexamples) {
   if (!have_solver()) GTEST_SKIP() << "built without z3";
+  if (kSanitized) GTEST_SKIP() << "proofs are the same without sanitizers, and quicker";
   const Types few{Scalar::Index, Scalar::Int8, Scalar::UInt8};
   const Pat e = var("e", few), f = var("f", few), k = constant("k", few), k1 = constant("k1", few);
   EXPECT_THAT(failures_by_solver({e + 1 < f + 1, e < f}),

@@ -7,17 +7,9 @@
 #include <exception>
 #include <map>
 
+#include "test/fuzz.h"
 #include "test/ir/evaluate.h"
 #include "test/ir/instance.h"
-
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define QUERN_SANITIZED
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define QUERN_SANITIZED
-#endif
 
 namespace quern {
 
@@ -25,7 +17,9 @@ Effort usual_effort() {
   Effort effort;
   const char* nightly = std::getenv("QUERN_NIGHTLY");
   if (nightly && std::string_view(nightly) == "1") effort.scale = 20;
-#if defined(QUERN_SANITIZED) || !defined(NDEBUG)
+#ifdef NDEBUG
+  if (kSanitized) effort.scale *= 0.05;
+#else
   effort.scale *= 0.05;
 #endif
   return effort;

@@ -5,25 +5,15 @@
 #include <cstdlib>
 #include <string>
 
-namespace quern::testing {
+#include "test/fuzz.h"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define QUERN_SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define QUERN_SANITIZED 1
-#endif
-#endif
+namespace quern::testing {
 
 // `usual` times; ten times that with QUERN_NIGHTLY=1, a tenth where a sanitizer makes everything slow.
 inline int rounds(int usual) {
   const char* nightly = std::getenv("QUERN_NIGHTLY");
   const int wanted = nightly != nullptr && std::string(nightly) == "1" ? usual * 10 : usual;
-#ifdef QUERN_SANITIZED
-  return wanted / 10;
-#else
-  return wanted;
-#endif
+  return kSanitized ? wanted / 10 : wanted;
 }
 
 // QUERN_SEED, to run a failure again.

@@ -52,16 +52,19 @@ z3::expr floor_mod(const z3::expr& a, const z3::expr& b) {
   const z3::expr zero = z.bv_val(0, a.get_sort().bv_size()), rest = z3::srem(a, b);
   return z3::ite(b == zero, zero, z3::ite(rest != zero && (rest < zero) != (b < zero), rest + b, rest));
 }
+// z3::abs of z3 4.8 lets go of its condition before it is used, if the compiler evaluates arguments from the
+// left.
+z3::expr magnitude(const z3::expr& a) { return z3::ite(a < 0, -a, a); }
 z3::expr trunc_div(const z3::expr& a, const z3::expr& b) {
   z3::context& z = a.ctx();
   if (!a.is_int()) return z3::ite(b == 0, z.bv_val(0, a.get_sort().bv_size()), a / b);
-  const z3::expr quotient = z3::abs(a) / z3::abs(b);
+  const z3::expr quotient = magnitude(a) / magnitude(b);
   return z3::ite(b == 0, z.int_val(0), z3::ite((a < 0) == (b < 0), quotient, -quotient));
 }
 z3::expr trunc_mod(const z3::expr& a, const z3::expr& b) {
   z3::context& z = a.ctx();
   if (!a.is_int()) return z3::ite(b == 0, z.bv_val(0, a.get_sort().bv_size()), z3::srem(a, b));
-  const z3::expr rest = z3::mod(z3::abs(a), z3::abs(b));
+  const z3::expr rest = z3::mod(magnitude(a), magnitude(b));
   return z3::ite(b == 0, z.int_val(0), z3::ite(a < 0, -rest, rest));
 }
 

@@ -14,12 +14,13 @@
 
 #include "quern/ir/file.h"
 #include "quern/ir/trace.h"
+#include "test/ir/rounds.h"
 
 namespace quern {
 namespace {
 
-using testing::HasSubstr;
-using testing::StartsWith;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 const UOp n = UOp::variable("n", 0, 10), m = UOp::variable("m", 0, 10);
 
@@ -235,23 +236,9 @@ TEST(TraceFile, PathsThatCannotBe) {
 
 // ---- fuzzing
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr int kSanitized = 10;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-constexpr int kSanitized = 10;
-#else
-constexpr int kSanitized = 1;
-#endif
-#else
-constexpr int kSanitized = 1;
-#endif
-
 TEST(TraceFuzz, ChangedBytesAreReadOrRefused) {
-  const bool nightly = std::getenv("QUERN_NIGHTLY") != nullptr;  // NOLINT(concurrency-mt-unsafe)
-  const int count = (nightly ? 500'000 : 50'000) / kSanitized;
-  const char* given = std::getenv("QUERN_SEED");  // NOLINT(concurrency-mt-unsafe)
-  const uint64_t seed = given != nullptr ? std::stoull(given) : nightly ? std::random_device{}() : 20240;
+  const int count = testing::rounds(50'000);
+  const uint64_t seed = testing::seed();
   std::mt19937_64 random(seed);
   auto below = [&](size_t end) { return static_cast<size_t>(random() % end); };
   RewriteTrace small;
