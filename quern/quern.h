@@ -13,5 +13,6 @@
 #include "quern/ir/rewrite.h"
 #include "quern/ir/rules.h"
 #include "quern/ir/spec.h"
+#include "quern/ir/symbolic.h"
 #include "quern/ir/trace.h"
 #include "quern/ir/uop.h"
