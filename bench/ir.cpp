@@ -92,10 +92,12 @@ void run(const char* graph_file, const char* expressions_file) {
     const auto start = Clock::now();
     const Built built = build(graph);
     best_build = std::min(best_build, milliseconds(start));
-    const auto walked = Clock::now();
-    const size_t count = built.nodes.back().toposort().size();
-    best_walk = std::min(best_walk, milliseconds(walked));
-    if (count < graph.size()) throw Error("the walk missed nodes");
+    for (int j = 0; j < kRuns; j++) {
+      const auto walked = Clock::now();
+      const size_t count = built.nodes.back().toposort().size();
+      best_walk = std::min(best_walk, milliseconds(walked));
+      if (count < graph.size()) throw Error("the walk missed nodes");
+    }
   }
   measured("build 100,000 nodes", best_build);
   measured("walk 100,000 nodes in topological order", best_walk);
