@@ -194,12 +194,12 @@ Bounds UOp::bounds() const {
   };
   detail::compute_upwards(*this, known, [](const UOp& u) {
     const Bounds b = compute(u);
-    u.node()->bounds_min.store(static_cast<int64_t>(b.min), std::memory_order_relaxed);
-    u.node()->bounds_max.store(static_cast<int64_t>(b.max), std::memory_order_relaxed);
+    u.node()->far().bounds_min.store(static_cast<int64_t>(b.min), std::memory_order_relaxed);
+    u.node()->far().bounds_max.store(static_cast<int64_t>(b.max), std::memory_order_relaxed);
     u.node()->bounds_known.store(1, std::memory_order_release);
   });
-  return {widen(dtype(), node_->bounds_min.load(std::memory_order_relaxed)),
-          widen(dtype(), node_->bounds_max.load(std::memory_order_relaxed))};
+  return {widen(dtype(), node_->far().bounds_min.load(std::memory_order_relaxed)),
+          widen(dtype(), node_->far().bounds_max.load(std::memory_order_relaxed))};
 }
 
 }  // namespace quern

@@ -1,6 +1,8 @@
 // A rule in the form that is matched: its patterns as flat tables, variables as numbers. Internal to ir.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -37,24 +39,51 @@ CompiledRule compile_rule(const Rule& rule);
 // What the rule makes of the node; none if it does not match, refuses, or gives the node itself.
 UOp apply_rule(const CompiledRule& rule, const UOp& node, Context context);
 
-// Rejects by the ops of the sources, before a matcher is set up.
-inline bool may_match(const CompiledRule& rule, const UOp& u) {
-  const Part& p = rule.parts[static_cast<size_t>(rule.left)];
-  if (!p.types.contains(u.dtype())) return false;
-  if (p.mode == Pat::SourceMode::each) {
-    const OpSet wanted = rule.parts[rule.children[p.first]].ops;
-    for (const UOp& s : u.src())
-      if (!wanted.contains(s.op())) return false;
+// What turns most nodes away before a matcher is set up: the dtype, and op and dtype of the first sources.
+// The candidates for an op stand in a row, so that looking through them stays in the cache.
+class Candidate {
+ public:
+  explicit Candidate(const CompiledRule& rule) : rule_(&rule) {
+    const Part& p = rule.parts[static_cast<size_t>(rule.left)];
+    types_ = p.types;
+    all_alike_ = p.mode == Pat::SourceMode::each;
+    if (p.mode == Pat::SourceMode::any) return;
+    exactly_ = p.mode == Pat::SourceMode::exactly;
+    count_ = all_alike_ ? 0 : p.count;
+    for (size_t i = 0; i < screened() || (all_alike_ && i == 0); i++) {
+      const Part& source = rule.parts[rule.children[p.first + i]];
+      sources_[i] = {source.ops, source.types};
+    }
   }
-  if (p.mode != Pat::SourceMode::exactly && p.mode != Pat::SourceMode::prefix) return true;
-  if (p.mode == Pat::SourceMode::exactly ? u.src().size() != p.count : u.src().size() < p.count) return false;
-  auto ops = [&](size_t i) { return rule.parts[rule.children[p.first + i]].ops; };
-  if (p.count == 2 && is_commutative(u.op()))
-    return (ops(0).contains(u.src(0).op()) && ops(1).contains(u.src(1).op())) ||
-           (ops(0).contains(u.src(1).op()) && ops(1).contains(u.src(0).op()));
-  for (size_t i = 0; i < p.count; i++)
-    if (!ops(i).contains(u.src(i).op())) return false;
-  return true;
-}
+  const CompiledRule& rule() const { return *rule_; }
+
+  bool may_match(const UOp& u) const {
+    if (!types_.contains(u.dtype())) return false;
+    const Sources s = u.src();
+    if (all_alike_) return std::ranges::all_of(s, [&](const UOp& x) { return sources_[0].allows(x); });
+    if (exactly_ ? s.size() != count_ : s.size() < count_) return false;
+    if (count_ == 2 && is_commutative(u.op()))
+      return (sources_[0].allows(s[0]) && sources_[1].allows(s[1])) ||
+             (sources_[0].allows(s[1]) && sources_[1].allows(s[0]));
+    for (size_t i = 0; i < screened(); i++)
+      if (!sources_[i].allows(s[i])) return false;
+    return true;
+  }
+
+ private:
+  struct Screen {
+    OpSet ops;
+    Types types;
+    bool allows(const UOp& u) const { return ops.contains(u.op()) && types.contains(u.dtype()); }
+  };
+  static constexpr size_t kScreened = 3;
+  size_t screened() const { return std::min<size_t>(count_, kScreened); }
+
+  const CompiledRule* rule_;
+  Types types_;
+  bool all_alike_ = false, exactly_ = false;
+  uint16_t count_ = 0;
+  std::array<Screen, kScreened> sources_;
+};
 
 }  // namespace quern::detail

@@ -53,9 +53,12 @@ void give_back(std::unique_ptr<Bits> bits) {
 }
 
 std::unique_ptr<WalkStack> borrow_stack() { return Spare<WalkStack>::take(); }
-void give_back(std::unique_ptr<WalkStack> stack) {
-  stack->frames.clear();
-  Spare<WalkStack>::put(std::move(stack));
+void give_back(std::unique_ptr<WalkStack> stack) { Spare<WalkStack>::put(std::move(stack)); }
+
+std::unique_ptr<NodeList::Nodes> borrow_nodes() { return Spare<NodeList::Nodes>::take(); }
+void give_back(std::unique_ptr<NodeList::Nodes> nodes) {
+  nodes->clear();
+  Spare<NodeList::Nodes>::put(std::move(nodes));
 }
 
 }  // namespace quern::detail

@@ -32,7 +32,7 @@ struct Bits {
 // Where a walk stands: at each node between the root and here, the next source to go to.
 struct WalkStack {
   struct Frame {
-    const UOp* handle;
+    const Node* node;
     const UOp* sources;
     uint32_t next, end;
   };
@@ -42,9 +42,11 @@ struct WalkStack {
 std::unique_ptr<Slots> borrow_slots();
 std::unique_ptr<Bits> borrow_bits();
 std::unique_ptr<WalkStack> borrow_stack();
+std::unique_ptr<NodeList::Nodes> borrow_nodes();
 void give_back(std::unique_ptr<Slots> slots);
 void give_back(std::unique_ptr<Bits> bits);
 void give_back(std::unique_ptr<WalkStack> stack);
+void give_back(std::unique_ptr<NodeList::Nodes> nodes);
 
 // A borrowed stack that goes back by itself. Fresh memory is dear: a page fault takes as long as many steps.
 class BorrowedStack {
@@ -53,10 +55,20 @@ class BorrowedStack {
   BorrowedStack(const BorrowedStack&) = delete;
   BorrowedStack& operator=(const BorrowedStack&) = delete;
   ~BorrowedStack() { give_back(std::move(stack_)); }
-  std::vector<WalkStack::Frame>& frames() { return stack_->frames; }
+
+  bool empty() const { return size_ == 0; }
+  WalkStack::Frame& top() { return stack_->frames[size_ - 1]; }
+  void pop() { size_--; }
+  void push(WalkStack::Frame frame) {
+    if (size_ == stack_->frames.size()) [[unlikely]]
+      grow();
+    stack_->frames[size_++] = frame;
+  }
 
  private:
+  [[gnu::noinline]] void grow() { stack_->frames.resize(2 * size_ + 64); }
   std::unique_ptr<WalkStack> stack_;
+  size_t size_ = 0;
 };
 
 }  // namespace detail
@@ -112,7 +124,7 @@ class NodeSet {
     const uint32_t id = detail::id_of(key.node());
     return id / 64 < bits_->words.size() && (bits_->words[id / 64] >> id % 64 & 1) != 0;
   }
-  bool insert(const UOp& key) {
+  [[gnu::always_inline]] bool insert(const UOp& key) {
     const uint32_t id = detail::id_of(key.node()), at = id / 64;
     if (at >= bits_->words.size()) [[unlikely]]
       grow(at);
@@ -130,33 +142,33 @@ class NodeSet {
   std::unique_ptr<detail::Bits> bits_;
 };
 
-// Calls visit(node) for every node below root, sources before users, without holding them. `enter(node)` says
-// whether to walk into the node's sources.
+// Calls visit(node) for every node below root, sources before users, without holding them: the handle it gets
+// is good for the call only. `enter(node)` says whether to walk into the node's sources.
 template <class Enter, class Visit>
-void walk(const UOp& root, Enter enter, Visit visit) {
+void walk(const UOp& root, const Enter& enter, const Visit& visit) {
   NodeSet seen;
-  detail::BorrowedStack borrowed;
-  auto& stack = borrowed.frames();
+  detail::BorrowedStack stack;
   for (const UOp* at = &root; at;) {
     if (seen.insert(*at)) {
       detail::prefetch_neighbours(at->node());
       const Sources sources = at->src();
-      stack.push_back({at, sources.data(), 0, enter(*at) ? static_cast<uint32_t>(sources.size()) : 0});
+      for (size_t i = 1; i < sources.size() && i < 4; i++) __builtin_prefetch(sources[i].node());
+      stack.push({at->node(), sources.data(), 0, enter(*at) ? static_cast<uint32_t>(sources.size()) : 0});
     }
     for (at = nullptr; !at && !stack.empty();) {
-      detail::WalkStack::Frame& top = stack.back();
+      detail::WalkStack::Frame& top = stack.top();
       if (top.next < top.end) {
         at = &top.sources[top.next++];
       } else {
-        const UOp* done = top.handle;
-        stack.pop_back();
-        visit(*done);
+        const detail::Node* done = top.node;  // its handle lies in a user that may have left the cache
+        stack.pop();
+        visit(detail::borrowed_handle(done));
       }
     }
   }
 }
 template <class Visit>
-void walk(const UOp& root, Visit visit) {
+void walk(const UOp& root, const Visit& visit) {
   walk(root, [](const UOp&) { return true; }, visit);
 }
 

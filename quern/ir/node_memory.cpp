@@ -27,9 +27,12 @@
 namespace quern::detail {
 namespace {
 
-constexpr size_t kUnitsInChunk = kChunk / kUnit - 1;  // the last holds the ChunkEnd
-constexpr size_t kBatch = 256;                        // slots that a thread takes at once
+constexpr size_t kUnitsInChunk = kHalf / kUnit - 1;  // the last holds the ChunkEnd
+constexpr size_t kBatch = 256;                       // slots that a thread takes at once
 constexpr size_t kClasses = 13;  // slots of 1, 2, 4, ... 4096 units; larger nodes stand alone
+
+static_assert(sizeof(Far) <= kUnit);
+static_assert(3 * sizeof(UOp) + sizeof(Node) <= kUnit, "most nodes fit in one cache line");
 
 size_t bytes(size_t sources) { return sources * sizeof(UOp) + sizeof(Node); }
 size_t class_of(size_t sources) {
@@ -64,7 +67,7 @@ std::byte* new_chunk(Reserve& r, size_t before) {
     number = r.free_numbers.back();
     r.free_numbers.pop_back();
   }
-  new (memory + before + kChunk - kUnit) ChunkEnd{number * static_cast<uint32_t>(kChunk / kUnit)};
+  new (memory + before + kHalf - kUnit) ChunkEnd{number * static_cast<uint32_t>(kHalf / kUnit)};
   return memory;
 }
 
@@ -75,6 +78,7 @@ void* new_slot(Reserve& r, size_t size) {
     r.next = new_chunk(r, 0);
     r.left = kUnitsInChunk * kUnit;
     ASAN_POISON_MEMORY_REGION(r.next, r.left);
+    ASAN_POISON_MEMORY_REGION(r.next + kHalf, r.left);
   }
   void* slot = r.next;
   r.next += size;
@@ -135,8 +139,8 @@ void* allocate_alone(size_t sources) {
 void free_alone(void* node, size_t sources) {
   Reserve& r = reserve();
   const std::lock_guard lock(r.mutex);
-  const auto* end = reinterpret_cast<ChunkEnd*>(static_cast<std::byte*>(node) + kChunk - kUnit);  // NOLINT
-  r.free_numbers.push_back(end->first_id / static_cast<uint32_t>(kChunk / kUnit));
+  const uint32_t first = chunk_end(static_cast<Node*>(node)).first_id;
+  r.free_numbers.push_back(first / static_cast<uint32_t>(kHalf / kUnit));
   ::operator delete(static_cast<std::byte*>(node) - bytes_before(sources), std::align_val_t(kChunk));
 }
 
@@ -151,16 +155,25 @@ void* allocate_node(size_t sources) {
   if (slots.empty()) take(slots, size_class);
   void* slot = slots.back();
   slots.pop_back();
+  if (!slots.empty()) {
+    __builtin_prefetch(slots.back(), 1);
+    __builtin_prefetch(static_cast<std::byte*>(slots.back()) + kHalf, 1);
+  }
   if (!own) give_back(slots, size_class, 0);
   ASAN_UNPOISON_MEMORY_REGION(slot, slot_bytes(size_class));
+  ASAN_UNPOISON_MEMORY_REGION(static_cast<std::byte*>(slot) + kHalf, slot_bytes(size_class));
   return static_cast<std::byte*>(slot) + sources * sizeof(UOp);
 }
 
 void free_node(void* node, size_t sources) noexcept {
   const size_t size_class = class_of(sources);
-  if (size_class >= kClasses) return free_alone(node, sources);
+  if (size_class >= kClasses) {
+    free_alone(node, sources);
+    return;
+  }
   void* slot = static_cast<std::byte*>(node) - sources * sizeof(UOp);
   ASAN_POISON_MEMORY_REGION(slot, slot_bytes(size_class));
+  ASAN_POISON_MEMORY_REGION(static_cast<std::byte*>(slot) + kHalf, slot_bytes(size_class));
   std::vector<void*> one;
   Slots* own = thread_slots();
   std::vector<void*>& slots = own ? (*own)[size_class] : one;

@@ -62,21 +62,21 @@ class UniqueNames {
 
 class Printer {
  public:
-  explicit Printer(const UOp& root) : root_(root) {}
+  explicit Printer(const UOp& root) : root_(root), order_(root.toposort()) {}
 
   std::string run() {
     gather();
-    for (const UOp* u : order_) arrange(*u);
+    for (const UOp& u : order_) arrange(u);
     uint32_t numbers = 0;
-    for (const UOp* u : order_) {
-      Item& item = items_[*u];
+    for (const UOp& u : order_) {
+      Item& item = items_[u];
       if (item.place == Place::line) {
         item.number = numbers++;
         fmt::format_to(std::back_inserter(out_), "%{} = ", item.number);
       } else if (item.place != Place::declared_range) {
         continue;
       }
-      node(*u, kLoosest, Suffix::usual);
+      node(u, kLoosest, Suffix::usual);
       out_ += '\n';
     }
     node(root_, kLoosest, Suffix::usual);
@@ -88,13 +88,12 @@ class Printer {
   // ------------------------------------------------------------------------------------
 
   void gather() {
-    walk(root_, [&](const UOp& u) {
-      order_.push_back(&u);
+    for (const UOp& u : order_) {
       items_.emplace(u);
       for (const UOp& s : u.src()) items_[s].uses++;
       if (notation::is_variable(u)) variables_.add(u.arg().variable().name, u);
       if (notation::is_range(u)) ranges_.add(u.arg().range().id, u);
-    });
+    }
   }
 
   bool is_short_range(const UOp& u) const {
@@ -293,7 +292,7 @@ class Printer {
   }
 
   const UOp& root_;
-  std::vector<const UOp*> order_;
+  const NodeList order_;
   NodeMap<Item> items_;
   UniqueNames<std::string> variables_;
   UniqueNames<int64_t> ranges_;

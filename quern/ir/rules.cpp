@@ -65,7 +65,7 @@ std::string Rule::location() const {
 struct detail::CompiledRules {
   RuleList list;
   std::vector<CompiledRule> rules;
-  std::array<std::vector<const CompiledRule*>, kOpCount> by_op;
+  std::array<std::vector<Candidate>, kOpCount> by_op;
   OpSet roots;
 };
 
@@ -80,7 +80,7 @@ std::unique_ptr<const detail::CompiledRules> compile(RuleList list) {
     const OpSet roots = rule.parts[static_cast<size_t>(rule.left)].ops;
     made->roots |= roots;
     for (int i = 0; i < kOpCount; i++)
-      if (roots.contains(static_cast<Op>(i))) made->by_op[static_cast<size_t>(i)].push_back(&rule);
+      if (roots.contains(static_cast<Op>(i))) made->by_op[static_cast<size_t>(i)].emplace_back(rule);
   }
   return made;
 }
@@ -102,20 +102,21 @@ const RuleList& Rules::list() const { return compiled().list; }
 OpSet Rules::roots() const { return compiled().roots; }
 
 Rules::Step Rules::apply(const UOp& node, Context context) const {
-  for (const detail::CompiledRule* rule : compiled().by_op[static_cast<size_t>(node.op())]) {
-    if (!detail::may_match(*rule, node)) continue;
-    if (UOp result = detail::apply_rule(*rule, node, context)) return {std::move(result), rule->rule};
+  for (const detail::Candidate& candidate : compiled().by_op[static_cast<size_t>(node.op())]) {
+    if (!candidate.may_match(node)) continue;
+    if (UOp result = detail::apply_rule(candidate.rule(), node, context))
+      return {std::move(result), candidate.rule().rule};
   }
   return {};
 }
 
 Rules::Step Rules::apply_observed(const UOp& node, Context context, detail::AttemptObserver& observer) const {
-  for (const detail::CompiledRule* rule : compiled().by_op[static_cast<size_t>(node.op())]) {
-    if (!detail::may_match(*rule, node)) continue;
+  for (const detail::Candidate& candidate : compiled().by_op[static_cast<size_t>(node.op())]) {
+    if (!candidate.may_match(node)) continue;
     const int64_t start = observer.clock();
-    UOp result = detail::apply_rule(*rule, node, context);
-    observer.attempt(*rule->rule, static_cast<bool>(result), observer.clock() - start);
-    if (result) return {std::move(result), rule->rule};
+    UOp result = detail::apply_rule(candidate.rule(), node, context);
+    observer.attempt(*candidate.rule().rule, static_cast<bool>(result), observer.clock() - start);
+    if (result) return {std::move(result), candidate.rule().rule};
   }
   return {};
 }

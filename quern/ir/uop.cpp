@@ -67,12 +67,13 @@ struct alignas(64) Shard {
 
   size_t mask() const { return entries.size() - 1; }
 
-  // At most two thirds are used. A table that is rebuilt gets the size that suits what is alive in it.
+  // At most four fifths are used: strangers are cheap, memory is not. A table that is rebuilt gets the size
+  // that suits what is alive in it.
   void make_room() {
-    if ((used + 1) * 3 <= entries.size() * 2) return;
+    if ((used + 1) * 5 <= entries.size() * 4) return;
     const auto alive =
         static_cast<size_t>(std::ranges::count_if(entries, [](Entry e) { return e > kRemoved; }));
-    std::vector<Entry> old(std::max<size_t>(64, std::bit_ceil(alive * 2 + 1)), kEmpty);
+    std::vector<Entry> old(std::max<size_t>(64, std::bit_ceil(alive * 3 / 2 + 1)), kEmpty);
     old.swap(entries);
     used = alive;
     for (Entry e : old) {
@@ -83,14 +84,17 @@ struct alignas(64) Shard {
     }
   }
 
-  // Unless another node took its place.
+  // Unless another node took its place. Marks that nothing is searched past are taken away at once.
   void remove(const Node* node) {
     const Entry mine = entry_of(node);
-    for (size_t i = node->hash & mask(); entries[i] != kEmpty; i = (i + 1) & mask())
-      if (entries[i] == mine) {
-        entries[i] = kRemoved;
-        return;
-      }
+    size_t i = node->hash & mask();
+    while (entries[i] != mine) {
+      if (entries[i] == kEmpty) return;
+      i = (i + 1) & mask();
+    }
+    entries[i] = kRemoved;
+    if (entries[(i + 1) & mask()] != kEmpty) return;
+    for (; entries[i] == kRemoved; i = (i - 1) & mask(), used--) entries[i] = kEmpty;
   }
 };
 
@@ -111,7 +115,10 @@ uint64_t hash_node(Op op, DType dtype, Sources sources, const Arg& arg, const Ar
   uint64_t h = detail::mix(static_cast<uint64_t>(op) + 1, hash_dtype(dtype));
   h = detail::mix(h, arg.hash());
   if (!tag.none()) h = detail::mix(h, tag.hash() + 1);
-  for (const UOp& s : sources) h = detail::mix(h, s.hash());
+  for (const UOp& s : sources) {
+    __builtin_prefetch(detail::far_half(s.node()));  // a new node asks for the ops below
+    h = detail::mix(h, s.hash());
+  }
   return h;
 }
 
@@ -119,7 +126,7 @@ bool is_node(const Node* n, Op op, DType dtype, Sources sources, const Arg& arg,
   return n->op == op && n->source_count == sources.size() && n->dtype == dtype &&
          std::equal(sources.begin(), sources.end(), n->sources(),
                     [](const UOp& a, const UOp& b) { return same(a, b); }) &&
-         n->arg == arg && (n->tag ? *n->tag == tag : tag.none());
+         n->far().arg == arg && (n->far().tag ? *n->far().tag == tag : tag.none());
 }
 
 // A reference, unless the count is zero already: then the node is being freed by another thread.
@@ -139,18 +146,20 @@ Node* new_node(uint64_t hash, Op op, DType dtype, Sources sources, Arg arg, Arg 
     new (source++) UOp(s);
     below |= s.ops_below();
   }
-  return new (memory) Node{.refs{1},
-                           .source_count = static_cast<uint32_t>(sources.size()),
-                           .op = op,
-                           .bounds_known{0},
-                           .dtype = dtype,
-                           .hash = hash,
-                           .arg = std::move(arg),
-                           .tag = tag.none() ? nullptr : std::make_unique<const Arg>(std::move(tag)),
-                           .below = below,
-                           .bounds_min{0},
-                           .bounds_max{0},
-                           .derived{nullptr}};
+  auto* node = new (memory) Node{.refs{1},
+                                 .source_count = static_cast<uint32_t>(sources.size()),
+                                 .op = op,
+                                 .bounds_known{0},
+                                 .dtype = dtype,
+                                 .hash = hash};
+  new (detail::far_half(node))
+      detail::Far{.arg = std::move(arg),
+                  .tag = tag.none() ? nullptr : std::make_unique<const Arg>(std::move(tag)),
+                  .below = below,
+                  .bounds_min{0},
+                  .bounds_max{0},
+                  .derived{nullptr}};
+  return node;
 }
 
 }  // namespace
@@ -200,7 +209,9 @@ void forget_itself(const Node* range, const detail::Derived& derived) {
 void detail::destroy(Node* node) noexcept {
   static thread_local Node* queue = nullptr;
   static thread_local bool busy = false;
-  auto queue_link = [](Node* n) -> std::atomic<int64_t>& { return n->bounds_min; };  // unused from here on
+  auto queue_link = [](Node* n) -> std::atomic<int64_t>& {
+    return n->far().bounds_min;
+  };  // unused from here on
   {
     Shard& shard = shard_of(node->hash);
     const std::lock_guard lock(shard.lock);
@@ -213,12 +224,13 @@ void detail::destroy(Node* node) noexcept {
   while (queue) {
     Node* n = queue;
     queue = reinterpret_cast<Node*>(queue_link(n).load(std::memory_order_relaxed));  // NOLINT
-    Derived* derived = n->derived.load(std::memory_order_acquire);
+    Derived* derived = n->far().derived.load(std::memory_order_acquire);
     if (derived && n->op == Op::RANGE) forget_itself(n, *derived);
     delete derived;  // NOLINT(cppcoreguidelines-owning-memory)
     const size_t count = n->source_count;
     auto* sources = const_cast<UOp*>(n->sources());
     for (size_t i = 0; i < count; i++) sources[i].~UOp();
+    n->far().~Far();
     n->~Node();
     free_node(n, count);
     live.fetch_sub(1, std::memory_order_relaxed);
@@ -231,10 +243,10 @@ size_t live_nodes() { return live.load(std::memory_order_relaxed); }
 // ---- derived facts -------------------------------------------------------------------------------------
 
 detail::Derived& detail::derived_of(const Node* node) {
-  Derived* known = node->derived.load(std::memory_order_acquire);
+  Derived* known = node->far().derived.load(std::memory_order_acquire);
   if (known) return *known;
   auto made = std::make_unique<Derived>();
-  if (node->derived.compare_exchange_strong(known, made.get(), std::memory_order_acq_rel))
+  if (node->far().derived.compare_exchange_strong(known, made.get(), std::memory_order_acq_rel))
     return *made.release();
   return *known;
 }

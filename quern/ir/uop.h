@@ -23,11 +23,13 @@
 #include "quern/ir/const.h"
 #include "quern/ir/dtype.h"
 #include "quern/ir/error.h"
+#include "quern/ir/node_memory.h"
 #include "quern/ir/op.h"
 
 namespace quern {
 
 class UOp;
+class NodeList;
 using Sources = std::span<const UOp>;
 using UOps = std::vector<UOp>;
 
@@ -41,8 +43,18 @@ namespace detail {
 
 struct Derived;  // shape, ranges and device, computed on demand (derived.h)
 
-// The interned node. Only uop.cpp makes and frees them; everything else sees it through UOp. Its sources
-// stand right before it, next to what walks and rules look at first, so that these share a cache line.
+// A node is kept in two halves at a fixed distance (node_memory.h): what walks and rules look at first, and
+// the rest. A walk over a large graph waits for memory, so what it touches has to be small: one cache line a
+// node, its sources included, which stand right before the near half.
+struct Far {
+  Arg arg;
+  std::unique_ptr<const Arg> tag;  // null: none
+  OpSet below;                     // the ops of this node and of everything it is made from
+  mutable std::atomic<int64_t> bounds_min, bounds_max;
+  mutable std::atomic<Derived*> derived;
+};
+
+// The interned node. Only uop.cpp makes and frees them; everything else sees it through UOp.
 struct Node {
   std::atomic<uint32_t> refs;
   uint32_t source_count;
@@ -50,13 +62,10 @@ struct Node {
   mutable std::atomic<uint8_t> bounds_known;
   DType dtype;
   uint64_t hash;
-  Arg arg;
-  std::unique_ptr<const Arg> tag;  // null: none
-  OpSet below;                     // the ops of this node and of everything it is made from
-  mutable std::atomic<int64_t> bounds_min, bounds_max;
-  mutable std::atomic<Derived*> derived;
 
   const UOp* sources() const;  // source_count of them
+  const Far& far() const { return *static_cast<const Far*>(far_half(this)); }
+  Far& far() { return *static_cast<Far*>(far_half(this)); }
 };
 
 void destroy(Node* node) noexcept;
@@ -96,11 +105,11 @@ class UOp {
   DType dtype() const { return node_->dtype; }
   Sources src() const;
   const UOp& src(size_t i) const;
-  const Arg& arg() const { return node_->arg; }
-  const Arg& tag() const { return node_->tag ? *node_->tag : kNoTag; }
+  const Arg& arg() const { return node_->far().arg; }
+  const Arg& tag() const { return node_->far().tag ? *node_->far().tag : kNoTag; }
 
-  uint64_t hash() const { return node_->hash; }     // of the structure; the same in every process
-  OpSet ops_below() const { return node_->below; }  // its own op included
+  uint64_t hash() const { return node_->hash; }           // of the structure; the same in every process
+  OpSet ops_below() const { return node_->far().below; }  // its own op included
   const detail::Node* node() const { return node_; }
 
   // Changed copies. What is not named stays, the tag too.
@@ -112,7 +121,7 @@ class UOp {
   // Constants. value() and int_value() need a CONST.
   bool is_const() const { return node_->op == Op::CONST; }
   bool is_invalid() const { return is_const() && value().is_invalid(); }
-  Const value() const { return node_->arg.constant(); }
+  Const value() const { return arg().constant(); }
   wide int_value() const { return value().integer(node_->dtype); }
   bool is_int_const() const {  // an integer or bool CONST that is not Invalid
     return is_const() && (dtype().is_int() || dtype().is_bool()) && !value().is_invalid();
@@ -151,9 +160,9 @@ class UOp {
   // Everything this node is made from, sources first, itself last. Where `gate` refuses a node, the node is
   // listed but what lies below it is not walked into.
   using Gate = std::function<bool(const UOp&)>;
-  UOps toposort(const Gate& gate = {}) const;
-  UOps backward_slice() const;  // the same without the node itself
-  UOps variables() const;       // DEFINE_VARs below, by name
+  NodeList toposort(const Gate& gate = {}) const;
+  NodeList backward_slice() const;  // the same without the node itself
+  UOps variables() const;           // DEFINE_VARs below, by name
 
   // All occurrences of the keys become their values at once; values are not substituted again.
   UOp substitute(const std::unordered_map<UOp, UOp>& map) const;
@@ -192,6 +201,41 @@ struct UOp::Change {
   std::optional<DType> dtype = {};
   std::optional<Sources> src = {};
   std::optional<Arg> arg = {}, tag = {};
+};
+
+namespace detail {
+// The node's address is a handle that does not count: good while something else holds the node.
+inline const UOp& borrowed_handle(const Node* const& node) {
+  static_assert(sizeof(UOp) == sizeof(node));
+  return reinterpret_cast<const UOp&>(node);  // NOLINT: a UOp is the address and nothing else
+}
+}  // namespace detail
+
+// Nodes of one graph in a row, as a const container of UOps. It holds the root and by that all of them, and
+// does not count them one by one: a walk of 100,000 nodes spends half its time on that. References to its
+// elements are good for as long as it lives; copies of them are handles like any other.
+class NodeList {
+ public:
+  using value_type = UOp;
+  using const_iterator = const UOp*;
+  using Nodes = std::vector<const detail::Node*>;
+
+  NodeList(UOp root, std::unique_ptr<Nodes> nodes) : root_(std::move(root)), nodes_(std::move(nodes)) {}
+  NodeList(NodeList&&) = default;
+  NodeList& operator=(NodeList&&) = default;
+  ~NodeList();
+
+  size_t size() const { return nodes_->size(); }
+  bool empty() const { return nodes_->empty(); }
+  const UOp* begin() const { return empty() ? nullptr : &detail::borrowed_handle(nodes_->front()); }
+  const UOp* end() const { return begin() + size(); }
+  const UOp& operator[](size_t i) const { return begin()[i]; }
+  const UOp& back() const { return begin()[size() - 1]; }
+  operator Sources() const { return {begin(), size()}; }  // NOLINT(*-explicit-*)
+
+ private:
+  UOp root_;
+  std::unique_ptr<Nodes> nodes_;  // borrowed memory, as in node_map.h
 };
 
 // Structural order: variables before ranges before expressions, constants last; never by address.

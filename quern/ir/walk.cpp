@@ -8,20 +8,27 @@
 
 namespace quern {
 
-UOps UOp::toposort(const Gate& gate) const {
-  UOps order;
-  auto visit = [&](const UOp& u) { order.push_back(u); };
-  if (gate)
-    walk(*this, gate, visit);
-  else
-    walk(*this, visit);
+namespace {
+
+std::unique_ptr<NodeList::Nodes> nodes_below(const UOp& root, const UOp::Gate& gate) {
+  auto order = detail::borrow_nodes();
+  const bool all = !gate;
+  walk(root, [&](const UOp& u) { return all || gate(u); }, [&](const UOp& u) { order->push_back(u.node()); });
   return order;
 }
 
-UOps UOp::backward_slice() const {
-  UOps order = toposort();
-  order.pop_back();
-  return order;
+}  // namespace
+
+NodeList::~NodeList() {
+  if (nodes_) detail::give_back(std::move(nodes_));
+}
+
+NodeList UOp::toposort(const Gate& gate) const { return {*this, nodes_below(*this, gate)}; }
+
+NodeList UOp::backward_slice() const {
+  auto order = nodes_below(*this, {});
+  order->pop_back();
+  return {*this, std::move(order)};
 }
 
 UOps UOp::variables() const {

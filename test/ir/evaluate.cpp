@@ -46,8 +46,7 @@ UOp value_leaf(DType dtype, int64_t slot) { return UOp::make(Op::PARAM, dtype, {
 Evaluator::Evaluator(Sources roots) {
   NodeMap<uint32_t> positions;
   const UOp all = UOp::sink(roots);
-  UOps order = all.toposort();
-  order.pop_back();
+  const NodeList order = all.backward_slice();
   for (const UOp& u : order)
     if (kLeaves.contains(u.op())) leaves_.push_back(u);
   std::sort(leaves_.begin(), leaves_.end(), before);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <ranges>
 
 #include "quern/ir/uop.h"
 #include "test/fuzz.h"
@@ -297,13 +298,12 @@ UOp shrink(const UOp& failing, const std::function<bool(const UOp&)>& fails) {
     return true;
   };
   auto step = [&] {
-    const UOps nodes = best.toposort();
+    const NodeList nodes = best.toposort();
     for (const UOp& part : nodes)  // the smallest first
       if (!part.src().empty() && !same(part, best) && (part.dtype().is_int() || part.dtype().is_bool()) &&
           better(part))
         return true;
-    for (auto node = nodes.rbegin(); node != nodes.rend(); ++node) {
-      const UOp& u = *node;
+    for (const UOp& u : std::views::reverse(nodes)) {
       if (u.op() == Op::RANGE || (!u.dtype().is_int() && !u.dtype().is_bool())) continue;
       UOps simpler;
       if (u.is_int_const()) {

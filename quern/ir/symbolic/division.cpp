@@ -3,6 +3,7 @@
 #include "quern/ir/symbolic/division.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "quern/ir/saturate.h"
 #include "quern/ir/symbolic.h"
@@ -33,8 +34,8 @@ std::optional<Window> find_window(const Linear& sum, wide c) {
   std::vector<wide> divisors;
   for (const auto& term : sum.terms)
     if (const wide d = gcd(term.factor, c); d > 1 && d < c) divisors.push_back(d);
-  std::sort(divisors.rbegin(), divisors.rend());
-  divisors.erase(std::unique(divisors.begin(), divisors.end()), divisors.end());
+  std::ranges::sort(divisors, std::greater<>());
+  divisors.erase(std::ranges::unique(divisors).begin(), divisors.end());
   for (wide d : divisors) {
     auto [multiples, rest] = split_multiples(sum, d);
     const auto q = single_quotient(rest.interval(), d);
@@ -60,14 +61,18 @@ UOp plus(const Linear& a, const UOp& b, wide factor = 1) {
 // Factors of c or more are split when the rest then has a single quotient: (5 * x) // 4 is x + x // 4.
 std::optional<std::pair<Linear, Linear>> split_factors(const Linear& sum, wide c) {
   for (const bool nearest : {false, true}) {
+    auto quotient = [&](wide factor) {
+      const wide q = floor_div(factor, c);
+      return nearest && (factor - q * c) * 2 > c ? q + 1 : q;
+    };
+    if (std::ranges::all_of(sum.terms, [&](const Linear::Term& t) { return quotient(t.factor) == 0; }))
+      continue;
     Linear whole = constant_sum(sum.dtype, 0), rest = constant_sum(sum.dtype, sum.constant);
     for (const auto& [value, factor] : sum.terms) {
-      wide q = floor_div(factor, c);
-      if (nearest && (factor - q * c) * 2 > c) q++;
+      const wide q = quotient(factor);
       if (q != 0) whole.terms.push_back({value, q});
       if (factor != q * c) rest.terms.push_back({value, factor - q * c});
     }
-    if (whole.terms.empty()) continue;
     if (const auto q = single_quotient(rest.interval(), c)) {
       whole.constant = *q;
       rest.constant -= *q * c;
@@ -136,14 +141,14 @@ UOp divide(Linear sum, wide c) {
 // Factors that differ by a multiple of c mean the same: the one nearest to 0 is written. If that makes the
 // first one negative the sign comes out, x % c = c - 1 - (-1 - x) % c; in (x + 1) % 2 = 1 - x % 2 it is seen
 // in the constant.
-UOp centred_mod(Linear sum, wide c) {
+UOp centred_mod(const Linear& sum, wide c) {
   Linear centred = constant_sum(sum.dtype, floor_mod(sum.constant, c));
   for (const auto& [value, factor] : sum.terms) {
     const wide f = floor_mod(factor, c);
     centred.terms.push_back({value, 2 * f > c ? f - c : f});
   }
-  const auto sign = std::find_if(centred.terms.begin(), centred.terms.end(),
-                                 [&](const Linear::Term& t) { return 2 * t.factor != c; });
+  const auto sign =
+      std::ranges::find_if(centred.terms, [&](const Linear::Term& t) { return 2 * t.factor != c; });
   const bool negative = sign == centred.terms.end() ? centred.constant == 1 : sign->factor < 0;
   if (negative) {
     for (auto& term : centred.terms)
@@ -165,7 +170,7 @@ UOp remainder(Linear sum, wide c) {
   // Multiples of c go: whole terms, and parts of factors. An inner remainder is not needed
   // if its divisor, with the factor, is a multiple of c.
   Linear less = constant_sum(dtype, floor_mod(sum.constant, c));
-  bool changed = less.constant != sum.constant;
+  bool changed = less.constant != sum.constant, merged = false;
   for (const auto& [value, factor] : sum.terms) {
     const wide small = factor < 0 && factor > -c ? factor : floor_mod(factor, c);
     changed |= small != factor;
@@ -176,9 +181,13 @@ UOp remainder(Linear sum, wide c) {
       const auto sum_with = inside && inside->exact() ? add(less, *inside, small) : std::nullopt;
       if (sum_with && sum_with->exact()) {
         less = *sum_with;
-        changed = true;
+        changed = merged = true;
         continue;
       }
+    }
+    if (!merged) {
+      less.terms.push_back({value, small});
+      continue;
     }
     const auto next = add(less, {.dtype = dtype, .terms = {{value, 1}}, .constant = 0}, small);
     if (!next) return plain_mod(to_uop(sum), c);
@@ -197,7 +206,7 @@ UOp remainder(Linear sum, wide c) {
     const wide d = window->d;
     return plus(window->rest, remainder(std::move(window->multiples), c / d), d);
   }
-  return centred_mod(std::move(sum), c);
+  return centred_mod(sum, c);
 }
 
 UOp simplify_div(const UOp& x, const UOp& c) {
@@ -213,7 +222,7 @@ UOp simplify_mod(const UOp& x, const UOp& c) {
 UOp without_factors(const UOp& term, const UOps& others) {
   UOps factors = factors_of(term);
   for (const UOp& other : others) {
-    const auto found = std::find(factors.begin(), factors.end(), other);
+    const auto found = std::ranges::find(factors, other);
     if (found == factors.end()) return {};
     factors.erase(found);
   }

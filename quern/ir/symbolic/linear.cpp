@@ -26,16 +26,18 @@ wide times(DType dtype, wide a, wide b) {
 // Sorts, adds up equal terms, drops zeros.
 bool normalise(Linear& l) {
   auto& t = l.terms;
-  std::sort(t.begin(), t.end(),
-            [](const Linear::Term& a, const Linear::Term& b) { return before(a.value, b.value); });
+  auto in_order = [](const Linear::Term& a, const Linear::Term& b) { return before(a.value, b.value); };
+  if (!std::ranges::is_sorted(t, in_order)) std::ranges::sort(t, in_order);
   size_t kept = 0;
   for (size_t i = 0; i < t.size();) {
     wide factor = 0;
     size_t j = i;
     for (; j < t.size() && same(t[j].value, t[i].value); j++) factor = saturating_add(factor, t[j].factor);
     if (!settle(l.dtype, factor)) return false;
-    UOp value = t[i].value;
-    if (factor != 0) t[kept++] = {std::move(value), factor};
+    if (factor != 0) {
+      if (kept != i) t[kept].value = std::move(t[i].value);
+      t[kept++].factor = factor;
+    }
     i = j;
   }
   t.shrink(kept);
@@ -45,7 +47,7 @@ bool normalise(Linear& l) {
 UOp product(const UOp& a, const UOp& b) {
   UOps factors = factors_of(a), more = factors_of(b);
   factors.insert(factors.end(), more.begin(), more.end());
-  std::sort(factors.begin(), factors.end(), before);
+  std::ranges::sort(factors, before);
   UOp p = factors[0];
   for (size_t i = 1; i < factors.size(); i++) p = UOp::make(Op::MUL, p.dtype(), {p, factors[i]});
   return p;
@@ -136,7 +138,7 @@ UOps factors_of(const UOp& term) {
 
 Bounds Linear::interval() const {
   Bounds r = plain_interval(*this);
-  if (std::none_of(terms.begin(), terms.end(), [](const Term& t) { return is_symbolic(t.value); })) return r;
+  if (std::ranges::none_of(terms, [](const Term& t) { return is_symbolic(t.value); })) return r;
   if (const auto least = extreme(*this, false)) r.min = std::max(r.min, plain_interval(*least).min);
   if (const auto most = extreme(*this, true)) r.max = std::min(r.max, plain_interval(*most).max);
   return r;
@@ -159,20 +161,24 @@ std::optional<Linear> linear_of(const UOp& u) {
     r.terms.push_back({u, 1});
     return r;
   }
-  std::vector<std::pair<const UOp*, wide>> stack{{&u, 1}};
+  struct Part {
+    const UOp* value;
+    wide factor;
+  };
+  SmallVector<Part, 16> stack{{&u, 1}};
   while (!stack.empty()) {
     auto [x, factor] = stack.back();
-    stack.pop_back();
+    stack.shrink(stack.size() - 1);
     if (x->is_int_const()) {
       r.constant = saturating_add(r.constant, times(r.dtype, x->int_value(), factor));
       if (!settle(r.dtype, r.constant)) return std::nullopt;
     } else if (x->op() == Op::ADD) {
-      stack.emplace_back(&x->src(1), factor);
-      stack.emplace_back(&x->src(0), factor);
+      stack.push_back({&x->src(1), factor});
+      stack.push_back({&x->src(0), factor});
     } else if (x->op() == Op::MUL && x->src(1).is_int_const()) {
       wide scale = times(r.dtype, factor, x->src(1).int_value());
       if (!settle(r.dtype, scale)) return std::nullopt;
-      stack.emplace_back(&x->src(0), scale);
+      stack.push_back({&x->src(0), scale});
     } else if (x->op() == Op::MUL && r.dtype.is_index() &&
                (x->src(0).op() == Op::ADD || x->src(1).op() == Op::ADD || x->src(0).op() == Op::MUL ||
                 x->src(1).op() == Op::MUL)) {
@@ -255,7 +261,7 @@ std::pair<Linear, Linear> split_multiples(const Linear& l, wide d) {
 wide gcd(wide a, wide b) {
   if (a < 0) a = -a;
   if (b < 0) b = -b;
-  while (b != 0) a = std::exchange(b, a % b);
+  while (b != 0) a = std::exchange(b, floor_mod(a, b));
   return a;
 }
 

@@ -24,15 +24,23 @@ int divisions_in(const Linear& sum) {
   return count;
 }
 
+// A sum that is to become shorter.
+struct Sum : Linear {
+  explicit Sum(const Linear& linear) : Linear(linear), divisions(divisions_in(linear)) {}
+  int divisions;
+};
+
 // Two divisions fewer, or fewer terms. One division fewer would not do: in -2 * (x // 2) + x % 2 both digits
 // of x can be seen, in 2 * (x % 2) - x they cannot.
-bool is_shorter(const Linear& a, const Linear& b) {
-  const int x = divisions_in(a), y = divisions_in(b);
-  return x + 2 <= y || (x <= y && a.terms.size() < b.terms.size());
+bool is_shorter(const Linear& a, const Sum& b) {
+  const bool fewer_terms = a.terms.size() < b.terms.size();
+  if (!fewer_terms && b.divisions < 2) return false;
+  const int x = divisions_in(a);
+  return x + 2 <= b.divisions || (x <= b.divisions && fewer_terms);
 }
 
 // The sum with `factor * term` replaced by `scale * (plus - minus)`, if that is shorter.
-std::optional<Linear> replaced(const Linear& sum, const UOp& term, wide factor, wide scale, const UOp& plus,
+std::optional<Linear> replaced(const Sum& sum, const UOp& term, wide factor, wide scale, const UOp& plus,
                                const UOp& minus, wide factor_of_minus) {
   const auto x = linear_of(plus), y = linear_of(minus);
   if (!x || !y || !x->exact() || !y->exact()) return std::nullopt;
@@ -56,7 +64,7 @@ Digit opposite(Digit d, wide size) {
 
 // q % c + ((q // c + z) % d) * c is (q + z * c) % (c * d). Either digit m may be there as size - 1 - m, and q
 // // c as x // (c * e).
-std::optional<Linear> join_digits(const Linear& sum, const Linear::Term& low, const Linear::Term& high) {
+std::optional<Linear> join_digits(const Sum& sum, const Linear::Term& low, const Linear::Term& high) {
   const wide c = low.value.src(1).int_value(), d = high.value.src(1).int_value();
   const auto inside = linear_of(high.value.src(0));
   if (!inside || !inside->exact() || !fits(sum.dtype, saturating_mul(c, d))) return std::nullopt;
@@ -102,12 +110,14 @@ bool is_term_of(const UOp& value, const UOp& sum) {
 
 // c * (x // c) is x - x % c, and x % c is x - c * (x // c). Either is used when it makes the sum shorter: so
 // (x // c) * c + x % c becomes x, and x - (x // c) * c becomes x % c.
-std::optional<Linear> join_remainders(const Linear& sum) {
-  if (sum.terms.size() < 2) return std::nullopt;
+std::optional<Linear> join_remainders(const Linear& linear) {
+  if (linear.terms.size() < 2) return std::nullopt;
+  const Sum sum(linear);
+  if (sum.divisions == 0) return std::nullopt;
   // Something must cancel: another division, or a term of what is divided.
   auto partner = [&](const UOp& term, wide step) {
-    return std::any_of(sum.terms.begin(), sum.terms.end(), [&](const Linear::Term& t) {
-      return !same(t.value, term) && t.factor % step == 0 &&
+    return std::ranges::any_of(sum.terms, [&](const Linear::Term& t) {
+      return !same(t.value, term) && floor_mod(t.factor, step) == 0 &&
              (t.value.op() == Op::FLOORDIV || t.value.op() == Op::FLOORMOD ||
               is_term_of(t.value, term.src(0)));
     });
@@ -117,7 +127,7 @@ std::optional<Linear> join_remainders(const Linear& sum) {
       // x // k is q // c with q = x // (k / c): for the c that the factor has in common with k, or a c of a
       // remainder
       const wide k = term.src(1).int_value();
-      std::vector<wide> divisors{gcd(factor, k)};
+      SmallVector<wide, 8> divisors{gcd(factor, k)};
       for (const auto& [other, f] : sum.terms)
         if (by_constant(other, Op::FLOORMOD)) divisors.push_back(gcd(divisors[0], other.src(1).int_value()));
       for (const wide c : divisors) {
@@ -177,6 +187,8 @@ UOp order_sum(const UOp& u) {
 // MUL of integers that is no linear form, MAX, MIN, AND, OR, XOR: a flat list of operands in order.
 UOp order_operands(const UOp& u) {
   const Op op = u.op();
+  if (u.src(0).op() != op && u.src(1).op() != op && before(u.src(0), u.src(1)) && !u.src(0).is_const())
+    return {};
   UOps operands, stack{u.src(1), u.src(0)};
   while (!stack.empty()) {
     UOp x = std::move(stack.back());
@@ -189,7 +201,7 @@ UOp order_operands(const UOp& u) {
     }
     if (operands.size() + stack.size() > kMostOperands) return {};
   }
-  std::sort(operands.begin(), operands.end(), before);
+  std::ranges::sort(operands, before);
   if (op == Op::XOR) {  // pairs cancel
     UOps odd;
     for (UOp& x : operands)
@@ -200,9 +212,7 @@ UOp order_operands(const UOp& u) {
     operands = std::move(odd);
     if (operands.empty()) return UOp::constant(u.dtype(), identity_element(Op::XOR, u.dtype()));
   } else if (op != Op::MUL) {  // x op x is x
-    operands.erase(
-        std::unique(operands.begin(), operands.end(), [](const UOp& a, const UOp& b) { return same(a, b); }),
-        operands.end());
+    operands.erase(std::ranges::unique(operands).begin(), operands.end());
   }
   while (operands.size() > 1 && operands.back().is_const() && operands[operands.size() - 2].is_const()) {
     const UOp last = std::move(operands.back());
