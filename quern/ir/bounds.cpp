@@ -23,8 +23,8 @@ Bounds within(DType dtype, wide min, wide max) {
 template <class F>
 Bounds corners(DType dtype, Bounds a, Bounds b, F f) {
   const std::array<wide, 4> v = {f(a.min, b.min), f(a.min, b.max), f(a.max, b.min), f(a.max, b.max)};
-  const auto [least, most] = std::minmax_element(v.begin(), v.end());
-  return within(dtype, *least, *most);
+  const auto [least, most] = std::ranges::minmax(v);
+  return within(dtype, least, most);
 }
 
 // Quotients are extreme at the corners, on each side of a divisor that may be 0 (where the result is 0).

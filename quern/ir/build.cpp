@@ -87,7 +87,7 @@ UOp UOp::cast(DType to) const {
   if (to == dtype()) return *this;
   const bool pointers = to.is_ptr() && dtype().is_ptr() && to.space() == dtype().space();
   const bool values = !to.is_ptr() && !dtype().is_ptr() && !to.is_void() && !dtype().is_void();
-  if (!pointers && !(values && to.lanes() == dtype().lanes()))
+  if (!pointers && (!values || to.lanes() != dtype().lanes()))
     throw DTypeError(
         fmt::format("cast of {} to {}: a cast keeps the lanes of a value or the space of a pointer",
                     dtype().name(), to.name()));

@@ -119,6 +119,7 @@ class Compiler {
       if (may_define && (d.kind == Pat::Kind::literal || p.wants_const)) constant_.insert(d.name);
     }
     std::vector<uint16_t> parts;
+    parts.reserve(d.parts.size());
     for (const Pat& part : d.parts) parts.push_back(static_cast<uint16_t>(add(part, may_define)));
     p.first = static_cast<uint16_t>(out_.children.size());
     p.count = static_cast<uint16_t>(parts.size());

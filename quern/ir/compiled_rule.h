@@ -37,7 +37,7 @@ struct CompiledRule {
 CompiledRule compile_rule(const Rule& rule);
 
 // What the rule makes of the node; none if it does not match, refuses, or gives the node itself.
-UOp apply_rule(const CompiledRule& rule, const UOp& node, Context context);
+UOp apply_rule(const CompiledRule& compiled, const UOp& node, Context context);
 
 // What turns most nodes away before a matcher is set up: the dtype, and op and dtype of the first sources.
 // The candidates for an op stand in a row, so that looking through them stays in the cache.

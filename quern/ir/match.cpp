@@ -192,7 +192,7 @@ class Matcher {
     } else {
       const std::array<wide, 4> v = {saturating_mul(a->min, b->min), saturating_mul(a->min, b->max),
                                      saturating_mul(a->max, b->min), saturating_mul(a->max, b->max)};
-      r = {*std::min_element(v.begin(), v.end()), *std::max_element(v.begin(), v.end())};
+      r = {std::ranges::min(v), std::ranges::max(v)};
     }
     return fits(dtype, r.min) && fits(dtype, r.max) ? std::optional(r) : std::nullopt;
   }

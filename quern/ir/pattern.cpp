@@ -31,7 +31,7 @@ bool is_float(const Pat& p) {
   if (d.dtype) return d.dtype->is_float();
   if (d.types == types::floats) return true;
   if (!d.types.is_any() || d.ops.size() != 1) return false;
-  return std::any_of(d.parts.begin(), d.parts.end(), is_float);
+  return std::ranges::any_of(d.parts, is_float);
 }
 
 }  // namespace
@@ -240,12 +240,11 @@ std::string text_of(const Pat& p, bool nested, bool captured) {
     if (!infix(op).empty() && d.parts.size() == 2) {
       const std::string s = fmt::format("{} {} {}", text_of(d.parts[0], true, captured), infix(op),
                                         text_of(d.parts[1], true, captured));
-      return nested || !named.empty() ? named + "(" + s + ")" : s;
+      return nested || !named.empty() ? fmt::format("{}({})", named, s) : s;
     }
     std::string word(name(op));
     if (is_alu(op))
-      std::transform(word.begin(), word.end(), word.begin(),
-                     [](char c) { return static_cast<char>(std::tolower(c)); });
+      std::ranges::transform(word, word.begin(), [](char c) { return static_cast<char>(std::tolower(c)); });
     return named + call(word);
   }
   return named;

@@ -170,8 +170,8 @@ class Rewrite {
   }
 
   [[noreturn]] void give_up(std::vector<const Rule*> fired, const std::string& what) {
-    std::sort(fired.begin(), fired.end());
-    fired.erase(std::unique(fired.begin(), fired.end()), fired.end());
+    std::ranges::sort(fired);
+    fired.erase(std::ranges::unique(fired).begin(), fired.end());
     std::set<std::string> names;
     for (const Rule* rule : fired) names.insert(fmt::format("  {}  ({})", rule->text(), rule->location()));
     throw RewriteError(fmt::format("{}: these rules undo each other or never come to rest, {}:\n{}",

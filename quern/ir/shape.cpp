@@ -147,7 +147,7 @@ UOps compute_shape(const UOp& u) {
     case Op::PERMUTE: {
       const UOps from = needed();
       Ints sorted = u.arg().ints(), all(from.size());
-      std::sort(sorted.begin(), sorted.end());
+      std::ranges::sort(sorted);
       std::iota(all.begin(), all.end(), 0);
       if (sorted != all)
         fail(u, fmt::format("[{}] is not a permutation of the axes of {}", fmt::join(u.arg().ints(), ", "),
@@ -240,7 +240,7 @@ size_t ended(const UOp& u) {
 }
 
 void add_sorted(UOps& into, const UOp& range) {
-  const auto at = std::lower_bound(into.begin(), into.end(), range, before);
+  const auto at = std::ranges::lower_bound(into, range, before);
   if (at == into.end() || !same(*at, range)) into.insert(at, range);
 }
 

@@ -8,12 +8,12 @@ namespace quern::spec {
 
 inline bool has_several_values(const UOp& reduce) { return reduce.arg().reduce().op == Op::NOOP; }
 inline size_t states(const UOp& reduce) { return static_cast<size_t>(reduce.arg().reduce().states); }
-Sources reduced_over(const UOp& reduce);  // the sources that stand behind its values
+Sources reduced_over(const UOp& u);  // the sources that stand behind its values
 
-bool counts_states(const UOp& reduce);
-bool reduces_value(const UOp& reduce);
-bool initial_values_fit(const UOp& reduce);
-bool body_fits(const UOp& reduce);
-bool reduces_ranges(const UOp& reduce);
+bool counts_states(const UOp& u);
+bool reduces_value(const UOp& u);
+bool initial_values_fit(const UOp& u);
+bool body_fits(const UOp& u);
+bool reduces_ranges(const UOp& u);
 
 }  // namespace quern::spec

@@ -97,7 +97,7 @@ constexpr auto slowest_first = [](const auto& a, const auto& b) {
 
 std::string pass_table(const Statistics& s) {
   std::vector<std::pair<std::string_view, PassCount>> rows(s.passes.begin(), s.passes.end());
-  std::sort(rows.begin(), rows.end(), slowest_first);
+  std::ranges::sort(rows, slowest_first);
   PassCount total;
   size_t width = std::string_view("total").size();
   for (const auto& [name, row] : rows) {
@@ -120,7 +120,7 @@ std::string rule_table(const Statistics& s) {
   for (const auto& [id, rule] : s.rules) by_name[{rule.location, rule.text}].add(rule.count);
   std::vector<std::pair<std::pair<std::string_view, std::string_view>, RuleCount>> rows(by_name.begin(),
                                                                                         by_name.end());
-  std::sort(rows.begin(), rows.end(), slowest_first);
+  std::ranges::sort(rows, slowest_first);
   RuleCount total;
   size_t width = std::string_view("total").size();
   for (const auto& [name, row] : rows) {

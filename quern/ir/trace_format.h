@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "quern/ir/arg.h"
+#include "quern/ir/error.h"
 
 namespace quern::trace_format {
 

@@ -149,8 +149,8 @@ class UOp {
     return alu(op, Sources(operands.begin(), operands.size()));
   }
 
-  UOp cast(DType dtype) const;  // itself when it has that dtype; a pointer may become one to other elements
-  UOp bitcast(DType dtype) const;  // DTypeError unless the bits are as many
+  UOp cast(DType to) const;  // itself when it has that dtype; a pointer may become one to other elements
+  UOp bitcast(DType to) const;  // DTypeError unless the bits are as many
   UOp const_like(wide value) const { return constant(node_->dtype, value); }
 
   // A variable given a value, and apart again.
@@ -239,7 +239,7 @@ class NodeList {
 };
 
 // Structural order: variables before ranges before expressions, constants last; never by address.
-int compare(const UOp& a, const UOp& b);
+int compare(const UOp& first, const UOp& second);
 inline bool before(const UOp& a, const UOp& b) { return compare(a, b) < 0; }
 
 // Arithmetic. Operands must have the same dtype (a number takes that of the other operand). Integer / and %

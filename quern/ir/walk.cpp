@@ -38,7 +38,7 @@ UOps UOp::variables() const {
       [&](const UOp& u) {
         if (u.op() == Op::DEFINE_VAR) found.push_back(u);
       });
-  std::sort(found.begin(), found.end(), before);
+  std::ranges::sort(found, before);
   return found;
 }
 

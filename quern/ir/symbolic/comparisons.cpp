@@ -147,11 +147,11 @@ UOp join_clauses(const UOp& u) {
   std::vector<bool> implied(operands.size());
   for (size_t i = 0; i < operands.size(); i++)
     for (size_t j = 0; j < operands.size(); j++) {
-      if (i == j || implied[j] || !clauses[i] || !clauses[j] || !same(clauses[i]->x, clauses[j]->x)) continue;
-      const Clause &a = *clauses[i], &b = *clauses[j];
-      if (a.below == b.below && (a.below ? b.m <= a.m : b.m >= a.m) && !(a.m == b.m && j > i))
+      const std::optional<Clause>&a = clauses[i], &b = clauses[j];
+      if (i == j || implied[j] || !a || !b || !same(a->x, b->x)) continue;
+      if (a->below == b->below && (a->below ? b->m <= a->m : b->m >= a->m) && (a->m != b->m || j < i))
         implied[i] = true;
-      if (a.below && !b.below && a.m <= b.m) return truth(u, false);  // x < a and x >= b
+      if (a->below && !b->below && a->m <= b->m) return truth(u, false);  // x < a and x >= b
     }
   UOp result;
   bool changed = false;

@@ -88,13 +88,13 @@ UOp use_fact(const Fact& f, size_t number, const UOp& expression) {
   const auto sum = linear_of(f.x);
   if (!sum || !sum->exact() || (sum->terms.size() > 1 && !f.x.dtype().is_index())) return {};
   // x = factor * term + rest, so term = x - rest when the factor is 1 or -1.
-  const auto unit = std::find_if(sum->terms.begin(), sum->terms.end(),
-                                 [](const Linear::Term& t) { return t.factor == 1 || t.factor == -1; });
+  const auto unit = std::ranges::find_if(sum->terms, [](const Linear::Term& t) { return t.factor == 1 || t.factor == -1; });
   if (unit == sum->terms.end() || !expression.ops_below().contains(unit->value.op())) return {};
   const UOp known = stand_in(f, number, f.x.dtype());
   const auto rest =
       add(*sum, {.dtype = sum->dtype, .terms = {{unit->value, 1}}, .constant = 0}, -unit->factor);
-  const auto inside = rest ? add(*linear_of(known), *rest, -1) : std::nullopt;
+  const auto known_sum = linear_of(known);
+  const auto inside = rest && known_sum ? add(*known_sum, *rest, -1) : std::nullopt;
   const auto replacement = inside ? scaled(*inside, unit->factor) : std::nullopt;
   if (!replacement) return {};
   const UOp narrowed = expression.substitute({{unit->value, to_uop(*replacement)}});
