@@ -115,20 +115,20 @@ class NodeMap {
 
 class NodeSet {
  public:
-  NodeSet() : bits_(detail::borrow_bits()) {}
+  NodeSet() : bits_(detail::borrow_bits()), words_(bits_->words.data()), size_(bits_->words.size()) {}
   NodeSet(const NodeSet&) = delete;
   NodeSet& operator=(const NodeSet&) = delete;
   ~NodeSet() { detail::give_back(std::move(bits_)); }
 
   bool contains(const UOp& key) const {
     const uint32_t id = detail::id_of(key.node());
-    return id / 64 < bits_->words.size() && (bits_->words[id / 64] >> id % 64 & 1) != 0;
+    return id / 64 < size_ && (words_[id / 64] >> id % 64 & 1) != 0;
   }
   [[gnu::always_inline]] bool insert(const UOp& key) {
     const uint32_t id = detail::id_of(key.node()), at = id / 64;
-    if (at >= bits_->words.size()) [[unlikely]]
+    if (at >= size_) [[unlikely]]
       grow(at);
-    uint64_t& word = bits_->words[at];
+    uint64_t& word = words_[at];
     const uint64_t bit = uint64_t{1} << id % 64;
     if ((word & bit) != 0) return false;
     if (word == 0) [[unlikely]]
@@ -138,8 +138,14 @@ class NodeSet {
   }
 
  private:
-  [[gnu::noinline]] void grow(uint32_t word) { bits_->words.resize(word + word / 2 + 16); }
+  [[gnu::noinline]] void grow(uint32_t word) {
+    bits_->words.resize(word + word / 2 + 16);
+    words_ = bits_->words.data();
+    size_ = bits_->words.size();
+  }
   std::unique_ptr<detail::Bits> bits_;
+  uint64_t* words_;  // of bits_, at hand
+  size_t size_;
 };
 
 // Calls visit(node) for every node below root, sources before users, without holding them: the handle it gets

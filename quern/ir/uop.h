@@ -65,7 +65,7 @@ struct Node {
 
   const UOp* sources() const;  // source_count of them
   const Far& far() const { return *static_cast<const Far*>(far_half(this)); }
-  Far& far() { return *static_cast<Far*>(far_half(this)); }
+  Far& far() { return *static_cast<Far*>(far_half(this)); }  // NOLINT(*-make-member-function-const)
 };
 
 void destroy(Node* node) noexcept;
@@ -206,7 +206,7 @@ struct UOp::Change {
 namespace detail {
 // The node's address is a handle that does not count: good while something else holds the node.
 inline const UOp& borrowed_handle(const Node* const& node) {
-  static_assert(sizeof(UOp) == sizeof(node));
+  static_assert(sizeof(UOp) == sizeof(const Node*));
   return reinterpret_cast<const UOp&>(node);  // NOLINT: a UOp is the address and nothing else
 }
 }  // namespace detail
