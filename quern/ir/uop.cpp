@@ -204,6 +204,11 @@ void forget_itself(const Node* range, const detail::Derived& derived) {
 }
 }  // namespace
 
+namespace {
+constinit std::atomic<void (*)(int64_t) noexcept> identity_freed{nullptr};
+}  // namespace
+void on_identity_freed(void (*callback)(int64_t) noexcept) { identity_freed.store(callback); }
+
 // Frees the node and whatever is only held by it. Calls that arise from within (from the sources, or from
 // facts that hold nodes) are queued on the thread, not nested.
 void detail::destroy(Node* node) noexcept {
@@ -227,6 +232,8 @@ void detail::destroy(Node* node) noexcept {
     Derived* derived = n->far().derived.load(std::memory_order_acquire);
     if (derived && n->op == Op::RANGE) forget_itself(n, *derived);
     delete derived;  // NOLINT(cppcoreguidelines-owning-memory)
+    if (n->op == Op::UNIQUE)
+      if (auto* callback = identity_freed.load(std::memory_order_acquire)) callback(n->far().arg.integer());
     const size_t count = n->source_count;
     auto* sources = const_cast<UOp*>(n->sources());
     for (size_t i = 0; i < count; i++) sources[i].~UOp();
