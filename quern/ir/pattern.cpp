@@ -228,7 +228,7 @@ std::string text_of(const Pat& p, bool nested, bool captured) {
   }
   if (d.mode == Pat::SourceMode::any && (d.ops == ops::all || d.ops == OpSet(Op::CONST)))
     return d.name.empty() ? ops_text(d.ops) : d.name;
-  const std::string named = d.name.empty() ? "" : d.name + ":";
+  std::string named = d.name.empty() ? "" : d.name + ":";
   if (d.ops.size() != 1)
     return named + (d.mode == Pat::SourceMode::any ? ops_text(d.ops) : call(ops_text(d.ops)));
   for (int i = 0; i < kOpCount; i++) {
