@@ -25,6 +25,18 @@ class ShapeError : public Error {
   using Error::Error;
 };
 
+// A device that there is not, that cannot be opened, or that cannot do what it was asked for.
+class DeviceError : public Error {
+ public:
+  using Error::Error;
+};
+
+// An index beyond the end of what it is used on.
+class IndexError : public Error {
+ public:
+  using Error::Error;
+};
+
 // Text that is not IR. `line` and `column` count from 1.
 class ParseError : public Error {
  public:
