@@ -431,6 +431,31 @@ TEST(Gradient, LongChainsTakeLinearTime) {
   EXPECT_LT(g.toposort().size(), 20 * steps);
 }
 
+// A recurrent cell, unrolled: its weights are used in every step, its input is a slice of one tensor.
+UOp unrolled(const UOp& x, const UOp& w, const UOp& u, int64_t steps) {
+  const int64_t n = w.int_shape()[0];
+  auto product = [&](const UOp& row, const UOp& matrix) {  // (1, n) by (n, n)
+    return permute(reduce(expand(permute(row, {1, 0}), sizes_of({n, n})) * matrix, Op::ADD, {0}), {0, 1});
+  };
+  UOp h = number(shrink(x, sizes_of({0, 0}), sizes_of({1, n})), 0);
+  for (int64_t t = 0; t < steps; t++)
+    h = alu(Op::SIN, product(shrink(x, sizes_of({t, 0}), sizes_of({1, n})), w) + product(h, u));
+  return h;
+}
+
+TEST(Gradient, Recurrence) {
+  Inputs inputs;
+  inputs.add({5, 3}, -1, 1);
+  inputs.add({3, 3}, -1, 1);
+  inputs.add({3, 3}, -1, 1);
+  expect_right(inputs, [](const UOps& v) { return unrolled(v[0], v[1], v[2], 5); });
+  auto nodes = [](int64_t steps) {
+    const UOp x = leaf({steps, 3}), w = leaf({3, 3}), u = leaf({3, 3}), y = unrolled(x, w, u, steps);
+    return UOp::sink(gradient(y, UOps{x, w, u}, gradient_seed(y))).toposort().size();
+  };
+  EXPECT_LT(nodes(400), 2.1 * static_cast<double>(nodes(200)));
+}
+
 TEST(Gradient, WrongUse) {
   const UOp x = leaf({3}), i = leaf({3}, dtypes::int32);
   auto call = [](const UOp& loss, const UOp& target, const UOp& seed) {
