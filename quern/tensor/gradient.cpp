@@ -187,6 +187,7 @@ class Backward {
 };
 
 void check_floats(const char* what, const UOp& x) {
+  if (!x) throw Error(fmt::format("gradient: {} is no node at all", what));
   if (!x.dtype().is_float())
     throw DTypeError(
         fmt::format("gradient: {} has dtype {}; only floats have gradients", what, x.dtype().name()));
@@ -198,6 +199,7 @@ UOp gradient_seed(const UOp& loss) { return filled_like(loss, 1); }
 
 UOps gradient(const UOp& loss, std::span<const UOp> targets, const UOp& seed) {
   check_floats("the loss", loss);
+  check_floats("the gradient given for the loss", seed);
   if (seed.dtype() != loss.dtype())
     throw DTypeError(fmt::format("gradient: the loss has dtype {}, the gradient given for it {}",
                                  loss.dtype().name(), seed.dtype().name()));

@@ -70,8 +70,9 @@ UOp to_unpermuted(const UOp& node, const UOp& gradient) {
 // ---- memory and devices
 
 UOp to_first_device(const UOp& node, const UOp& gradient) {
-  const Texts device = node.src(0).device();
-  if (device.empty() || device == gradient.device()) return gradient;
+  const Texts device = node.src(0).device(),
+              here = gradient.device();  // none: constants, which are everywhere
+  if (device.empty() || here.empty() || device == here) return gradient;
   return copy_to(gradient, UOp::make(Op::DEVICE, dtypes::void_, {}, device));
 }
 

@@ -322,6 +322,8 @@ TEST(Gradient, CopyGoesBackToTheFirstDevice) {
   const UOp x = leaf({3}, dtypes::float64, "A"), w = leaf({3}, dtypes::float64, "B");
   const UOp g = gradient_of(copy_to(x, device_node("B")) * w, x);
   EXPECT_EQ(g.device(), Texts{"A"});
+  const UOp constant = gradient_of(copy_to(x, device_node("B")), x);
+  EXPECT_FALSE(constant.ops_below().contains(Op::COPY)) << "constants are everywhere";
 }
 
 // ---- assignments
@@ -462,6 +464,8 @@ TEST(Gradient, WrongUse) {
     return error([&] { gradient(loss, UOps{target}, seed); });
   };
   EXPECT_THAT(call(i, x, i), HasSubstr("the loss has dtype int32; only floats"));
+  EXPECT_THAT(call(x, UOp(), x), HasSubstr("a target is no node at all"));
+  EXPECT_THAT(call(x, x, i), HasSubstr("the gradient given for the loss has dtype int32"));
   EXPECT_THAT(call(x, i, x), HasSubstr("a target has dtype int32; only floats"));
   EXPECT_THAT(call(x, x, x.cast(dtypes::float32)),
               HasSubstr("the loss has dtype float64, the gradient given for it float32"));
