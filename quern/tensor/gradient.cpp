@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <ranges>
 #include <unordered_map>
 
 #include "quern/ir/node_map.h"
@@ -64,9 +65,9 @@ void for_each_flow(const UOp& u, const F& f) {
   };
   if (u.op() == Op::AFTER) {
     const UOps writes = writes_to_memory(u);
-    for (auto write = writes.rbegin(); write != writes.rend(); ++write) {
-      f(write->op() == Op::STORE ? write->src(1) : *write);
-      if (write->op() == Op::CALL || overwrites_all(u, *write)) return;
+    for (const UOp& write : std::ranges::reverse_view(writes)) {
+      f(write.op() == Op::STORE ? write.src(1) : write);
+      if (write.op() == Op::CALL || overwrites_all(u, write)) return;
     }
     f(u.src(0));
   } else if (u.op() == Op::GETTUPLE) {
@@ -128,12 +129,11 @@ class Backward {
   // An assignment: the last write comes first.
   void through_writes(const UOp& u, UOp gradient) {
     const UOps writes = writes_to_memory(u);
-    for (auto write = writes.rbegin(); write != writes.rend(); ++write) {
-      if (write->op() == Op::CALL) return add_part(*write, argument_of_call(u, *write), gradient);
-      if (reaches_target_.contains(write->src(1)))
-        add(write->src(1), gradient_of_stored(u, *write, gradient));
-      if (overwrites_all(u, *write)) return;
-      gradient = gradient_of_kept(u, *write, gradient);
+    for (const UOp& write : std::ranges::reverse_view(writes)) {
+      if (write.op() == Op::CALL) return add_part(write, argument_of_call(u, write), gradient);
+      if (reaches_target_.contains(write.src(1))) add(write.src(1), gradient_of_stored(u, write, gradient));
+      if (overwrites_all(u, write)) return;
+      gradient = gradient_of_kept(u, write, gradient);
     }
     if (reaches_target_.contains(u.src(0))) add(u.src(0), gradient);
   }

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
 
 #include "quern/tensor/gradient_rules.h"
 
@@ -84,18 +83,16 @@ UOp products_of_others(const UOp& x) {
 UOp to_factors(const UOp& node, const UOp& gradient) {
   const UOp& x = node.src(0);
   const Ints& axes = node.arg().reduce().axes;
-  Ints order(x.shape().size());
-  std::iota(order.begin(), order.end(), 0);
-  std::ranges::stable_partition(order,
-                                [&](int64_t axis) { return std::ranges::find(axes, axis) == axes.end(); });
-  Ints back(order.size());
-  for (size_t i = 0; i < order.size(); i++) back[static_cast<size_t>(order[i])] = static_cast<int64_t>(i);
+  Ints order;
+  for (int64_t axis = 0; axis < std::ssize(x.shape()); axis++)
+    if (std::ranges::find(axes, axis) == axes.end()) order.push_back(axis);
+  order.insert(order.end(), axes.begin(), axes.end());
 
   const UOp moved = permute(x, order);
   const Sources sizes = moved.shape();
   const size_t kept = sizes.size() - axes.size();
   const UOp rows = reshape(moved, UOps{elements_in(sizes.first(kept)), elements_in(sizes.subspan(kept))});
-  const UOp others = permute(reshape(products_of_others(rows), sizes), back);
+  const UOp others = permute(reshape(products_of_others(rows), sizes), inverse(order));
   return expand(gradient, x.shape()) * others;
 }
 

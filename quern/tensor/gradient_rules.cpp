@@ -60,13 +60,6 @@ UOp to_unshrunk(const UOp& node, const UOp& gradient) {
   const size_t axes = node.shape().size();
   return pad(gradient, node.src().subspan(1, axes), node.src(0).shape());
 }
-UOp to_unpermuted(const UOp& node, const UOp& gradient) {
-  const Ints& order = node.arg().ints();
-  Ints back(order.size());
-  for (size_t i = 0; i < order.size(); i++) back[static_cast<size_t>(order[i])] = static_cast<int64_t>(i);
-  return permute(gradient, back);
-}
-
 // ---- memory and devices
 
 UOp to_first_device(const UOp& node, const UOp& gradient) {
@@ -117,7 +110,7 @@ constexpr GradientRule kRules[] = {
 
     {Op::RESHAPE, {[](const UOp& u, const UOp& g) { return reshape(g, u.src(0).shape()); }}},
     {Op::EXPAND,  {expand_to_source}},
-    {Op::PERMUTE, {to_unpermuted}},
+    {Op::PERMUTE, {[](const UOp& u, const UOp& g) { return permute(g, inverse(u.arg().ints())); }}},
     {Op::FLIP,    {[](const UOp& u, const UOp& g) { return flip(g, u.arg().ints()); }}},
     {Op::PAD,     {to_unpadded}},
     {Op::SHRINK,  {to_unshrunk}},
@@ -131,6 +124,12 @@ constexpr GradientRule kRules[] = {
 // clang-format on
 
 }  // namespace
+
+Ints inverse(const Ints& order) {
+  Ints back(order.size());
+  for (size_t i = 0; i < order.size(); i++) back[static_cast<size_t>(order[i])] = static_cast<int64_t>(i);
+  return back;
+}
 
 const GradientRule* gradient_rule(Op op) {
   static const auto by_op = [] {

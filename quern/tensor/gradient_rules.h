@@ -31,6 +31,8 @@ constexpr OpSet kGradientStops =
 UOp reduce_to_source(const UOp& node, const UOp& gradient);
 UOp expand_to_source(const UOp& node, const UOp& gradient);
 
+Ints inverse(const Ints& order);  // of a permutation
+
 // A constant with the dtype and shape of x.
 inline UOp filled_like(const UOp& x, double value) {
   return full(x.shape(), UOp::constant(x.dtype(), value));

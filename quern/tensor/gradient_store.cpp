@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "quern/tensor/gradient_rules.h"
 
@@ -10,35 +11,48 @@ namespace {
 
 constexpr OpSet kOneToOne = {Op::RESHAPE, Op::PERMUTE, Op::FLIP};
 
-// The node that stands for the memory: reshapes and what happened to it before make no difference. (Reshapes
-// of reshapes are one, so a view need not go through the very node that it is a view of.)
+// Reshapes of reshapes are one, so a view need not go through the very node that it is a view of.
+const UOp& under_reshapes(const UOp& x) {
+  const UOp* at = &x;
+  while (at->op() == Op::RESHAPE) at = &at->src(0);
+  return *at;
+}
+
+// The node that stands for the memory, whatever was written to it before.
 const UOp& memory_of(const UOp& x) {
   const UOp* at = &x;
   while (at->op() == Op::RESHAPE || at->op() == Op::AFTER) at = &at->src(0);
   return *at;
 }
 
-// The movement ops from the memory up to the view, the lowest first; false if the view is of other memory.
-bool path_to(const UOp& memory, const UOp& view, UOps& path) {
+// The movement ops from the memory up to the view, the lowest first; none if the view is of other memory.
+std::optional<UOps> steps_between(const UOp& memory, const UOp& view, bool through_writes) {
+  UOps steps;
   const UOp* at = &view;
-  for (; !same(*at, memory) && (is_movement(at->op()) || at->op() == Op::AFTER); at = &at->src(0))
-    if (at->op() != Op::AFTER) path.push_back(*at);
-  std::ranges::reverse(path);
-  return same(*at, memory);
+  for (; !same(*at, memory); at = &at->src(0)) {
+    if (is_movement(at->op()))
+      steps.push_back(*at);
+    else if (at->op() != Op::AFTER || !through_writes)
+      return {};
+  }
+  std::ranges::reverse(steps);
+  return steps;
+}
+
+// As a rule the STORE is into what AFTER wraps. Only else do we look for the memory under all writes, which
+// takes as long as there are writes.
+std::optional<UOps> steps_to(const UOp& after, const UOp& store) {
+  if (auto steps = steps_between(under_reshapes(after.src(0)), store.src(0), false)) return steps;
+  return steps_between(memory_of(after), store.src(0), true);
 }
 
 UOps path_of(const UOp& after, const UOp& store) {
-  UOps path;
-  const bool found = path_to(memory_of(after), store.src(0), path);
-  QUERN_CHECK(found, "a STORE into other memory");
-  for (const UOp& step : path)
+  const std::optional<UOps> path = steps_to(after, store);
+  QUERN_CHECK(path, "a STORE into other memory");
+  for (const UOp& step : *path)
     if (!kOneToOne.contains(step.op()) && step.op() != Op::SHRINK)
       throw Error(fmt::format("gradient: an assignment through {} has no gradient", name(step.op())));
-  return path;
-}
-
-bool is_argument(const UOp& argument, const UOp& after) {
-  return same(argument, after.src(0)) || same(memory_of(argument), memory_of(after));
+  return *path;
 }
 
 }  // namespace
@@ -48,10 +62,9 @@ UOps writes_to_memory(const UOp& after) {
   while (!effects.empty()) {
     const UOp effect = effects.back();
     effects.pop_back();
-    UOps path;
     if (effect.op() == Op::GROUP)
       effects.insert(effects.end(), effect.src().rbegin(), effect.src().rend());
-    else if ((effect.op() == Op::STORE && path_to(memory_of(after), effect.src(0), path)) ||
+    else if ((effect.op() == Op::STORE && steps_to(after, effect)) ||
              (effect.op() == Op::CALL && argument_of_call(after, effect) + 1 < effect.src().size()))
       writes.push_back(effect);
   }
@@ -59,9 +72,12 @@ UOps writes_to_memory(const UOp& after) {
 }
 
 size_t argument_of_call(const UOp& after, const UOp& call) {
-  size_t i = 0;
-  while (i + 1 < call.src().size() && !is_argument(call.src(i + 1), after)) i++;
-  return i;
+  const Sources arguments = call.src().subspan(1);
+  auto found = std::ranges::find_if(arguments, [&](const UOp& a) { return same(a, after.src(0)); });
+  if (found == arguments.end())
+    found =
+        std::ranges::find_if(arguments, [&](const UOp& a) { return same(memory_of(a), memory_of(after)); });
+  return static_cast<size_t>(found - arguments.begin());
 }
 
 bool overwrites_all(const UOp& after, const UOp& store) {
@@ -70,8 +86,9 @@ bool overwrites_all(const UOp& after, const UOp& store) {
 }
 
 UOp gradient_of_stored(const UOp& after, const UOp& store, const UOp& gradient) {
-  UOp seen = reshape(gradient, memory_of(after).shape());
-  for (const UOp& step : path_of(after, store)) {
+  const UOps path = path_of(after, store);
+  UOp seen = reshape(gradient, path.empty() ? store.src(0).shape() : path.front().src(0).shape());
+  for (const UOp& step : path) {
     UOps sources(step.src().begin(), step.src().end());
     sources[0] = seen;
     seen = step.with_src(sources);
