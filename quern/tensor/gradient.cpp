@@ -70,6 +70,8 @@ void for_each_flow(const UOp& u, const F& f) {
       if (write.op() == Op::CALL || overwrites_all(u, write)) return;
     }
     f(u.src(0));
+  } else if (u.op() == Op::MULTI && unsharded(u)) {
+    f(unsharded(u));
   } else if (u.op() == Op::GETTUPLE) {
     f(u.src(0));
   } else if (u.op() == Op::CALL) {
@@ -115,6 +117,7 @@ class Backward {
     if (!sums_.contains(u)) return;
     const UOp gradient = *sums_.find(u);
     if (u.op() == Op::AFTER) return through_writes(u, gradient);
+    if (u.op() == Op::MULTI && unsharded(u)) return add(unsharded(u), gradient);
     if (u.op() == Op::GETTUPLE) return add_part(u.src(0), static_cast<size_t>(u.arg().integer()), gradient);
     const GradientRule* rule = gradient_rule(u.op());
     for (size_t i = 0; i < u.src().size(); i++)

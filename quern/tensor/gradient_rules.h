@@ -31,6 +31,14 @@ constexpr OpSet kGradientStops =
 UOp reduce_to_source(const UOp& node, const UOp& gradient);
 UOp expand_to_source(const UOp& node, const UOp& gradient);
 
+// MULTI(part of x) with the parts of all devices being x itself: x, or none. Sharding changes where a value
+// is, not the value, so the gradient goes to x as it is.
+inline UOp unsharded(const UOp& multi) {
+  const UOp& part = multi.src(0);
+  const bool cut = part.op() == Op::SHRINK && part.ops_below().contains(Op::DEFINE_VAR);
+  return cut && same_sizes(part.src(0).shape(), multi.shape()) ? part.src(0) : UOp();
+}
+
 Ints inverse(const Ints& order);  // of a permutation
 
 // A constant with the dtype and shape of x.

@@ -326,6 +326,22 @@ TEST(Gradient, CopyGoesBackToTheFirstDevice) {
   EXPECT_FALSE(constant.ops_below().contains(Op::COPY)) << "constants are everywhere";
 }
 
+TEST(Gradient, ShardsAreTheValueThatWasSharded) {
+  const UOp both = UOp::make(Op::DEVICE, dtypes::void_, {}, Texts{"A", "B"});
+  const UOp x = leaf({4, 3}, dtypes::float64, "A"), w = leaf({2, 3}, dtypes::float64, "A");
+  auto shard = [&](const UOp& whole) {  // as Tensor::shard does, on axis 0
+    const UOp copied = copy_to(whole, both);
+    const UOp part =
+        shrink(copied, UOps{UOp::variable("_device_num", 0, 1) * 2, UOp::index(0)}, sizes_of({2, 3}));
+    return UOp::make(Op::MULTI, whole.dtype(), {part}, 0);
+  };
+  const UOp sharded = shard(x), y = sharded * sharded;
+  const UOp g = gradient_of(y, x);
+  EXPECT_EQ(g, copy_to(gradient_of(y, sharded), device_node("A")));
+  const UOp memory = UOp::make(Op::MULTI, w.dtype(), {w}, 0);
+  EXPECT_TRUE(gradient_of(memory * memory, memory)) << "a sharded weight is a target itself";
+}
+
 // ---- assignments
 
 UOp assigned(const UOp& memory, const UOp& view, const UOp& value) {
