@@ -146,8 +146,12 @@ Pat operator<<(const PatOperand& a, const PatOperand& b) { return alu(Op::SHL, a
 Pat operator>>(const PatOperand& a, const PatOperand& b) { return alu(Op::SHR, a, b); }
 Pat operator<(const PatOperand& a, const PatOperand& b) { return alu(Op::CMPLT, a, b); }
 Pat operator<=(const PatOperand& a, const PatOperand& b) { return alu(Op::CMPLE, a, b); }
-Pat operator>(const PatOperand& a, const PatOperand& b) { return alu(Op::CMPLT, {b.pattern, a.pattern}, a.where); }
-Pat operator>=(const PatOperand& a, const PatOperand& b) { return alu(Op::CMPLE, {b.pattern, a.pattern}, a.where); }
+Pat operator>(const PatOperand& a, const PatOperand& b) {
+  return alu(Op::CMPLT, {b.pattern, a.pattern}, a.where);
+}
+Pat operator>=(const PatOperand& a, const PatOperand& b) {
+  return alu(Op::CMPLE, {b.pattern, a.pattern}, a.where);
+}
 Pat operator==(const PatOperand& a, const PatOperand& b) { return alu(Op::CMPEQ, a, b); }
 Pat operator!=(const PatOperand& a, const PatOperand& b) { return alu(Op::CMPNE, a, b); }
 Pat operator~(const PatOperand& a) { return alu(Op::XOR, a, true); }

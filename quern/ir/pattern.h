@@ -162,7 +162,7 @@ struct PatOperand {
 // is FDIV.
 Pat operator+(const PatOperand& a, const PatOperand& b);
 Pat operator-(const PatOperand& a, const PatOperand& b);  // a + b * -1
-Pat operator-(const PatOperand& a);                    // a * -1
+Pat operator-(const PatOperand& a);                       // a * -1
 Pat operator*(const PatOperand& a, const PatOperand& b);
 Pat operator/(const PatOperand& a, const PatOperand& b);
 Pat operator%(const PatOperand& a, const PatOperand& b);
@@ -177,7 +177,7 @@ Pat operator>(const PatOperand& a, const PatOperand& b);   // b < a
 Pat operator>=(const PatOperand& a, const PatOperand& b);  // b <= a
 Pat operator==(const PatOperand& a, const PatOperand& b);
 Pat operator!=(const PatOperand& a, const PatOperand& b);
-Pat operator~(const PatOperand& a);             // XOR with true
+Pat operator~(const PatOperand& a);          // XOR with true
 Pat operator&&(const Pat& a, const Pat& b);  // in conditions
 Pat operator||(const Pat& a, const Pat& b);
 Pat max(const PatOperand& a, const PatOperand& b);

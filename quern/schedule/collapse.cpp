@@ -37,6 +37,9 @@ UOps without(Sources ranges, const UOp& range) {
   return left;
 }
 
+// A sum starts from 0.0, so it is never -0.0.
+UOp as_sum(const UOp& x) { return x.dtype().is_float() ? x + 0.0 : x; }
+
 // n equal values: n times the value, the value itself for max, min, and, or.
 UOp drop_unused_ranges(const UOp& reduce) {
   if (!is_plain(reduce)) return {};
@@ -54,7 +57,7 @@ UOp drop_unused_ranges(const UOp& reduce) {
   if (!times) return {};
   const UOp rest = over(reduce, x, used);
   if (op != Op::ADD) return rest;
-  return x.dtype().is_bool() ? rest : rest * times.simplify().cast(x.dtype());
+  return x.dtype().is_bool() ? rest : as_sum(rest * times.simplify().cast(x.dtype()));
 }
 
 // The conditions that a value must meet not to be 0, and the value.
@@ -162,7 +165,7 @@ UOp pick_element(const UOp& reduce) {
       UOps conditions{inside};
       for (size_t k = 0; k < s->conditions.size(); k++)
         if (k != i) conditions.push_back(s->conditions[k].substitute({{range, *place}}));
-      return over(reduce, select(conditions, s->value.substitute({{range, at}})),
+      return over(reduce, select(conditions, as_sum(s->value.substitute({{range, at}}))),
                   without(ranges_of(reduce), range));
     }
   }
@@ -205,7 +208,7 @@ UOp count_elements(const UOp& reduce) {
     }
     if (!bounded) continue;
     const UOp count = max(UOp::index(0), to - from).simplify().cast(s->value.dtype());
-    return over(reduce, select(others, s->value * count), without(ranges_of(reduce), range));
+    return over(reduce, select(others, as_sum(s->value * count)), without(ranges_of(reduce), range));
   }
   return {};
 }

@@ -67,6 +67,7 @@ class Cutter {
     kernel.program = UOp::make(Op::SINK, dtypes::void_, {*done_.find(effect_)},
                                KernelArg{.name = name(), .opts = {}, .reasons = reasons_});
     kernel.states = states_;
+    find_hazards(contested);
     for (size_t i = 0; i < states_.size(); i++)
       for (size_t k = i + 1; k < states_.size(); k++)
         if (same(memory_under(states_[i]), memory_under(states_[k])))
@@ -84,6 +85,21 @@ class Cutter {
       if (same(states_[i], state)) return param_of(state, static_cast<int64_t>(i));
     states_.push_back(state);
     return param_of(state, std::ssize(states_) - 1);
+  }
+
+  // Memory that is written must not be read at another place: that may be before or after it is overwritten.
+  void find_hazards(UOps& contested) const {
+    std::vector<const UOp*> stores, reads;
+    for (const UOp& u : *order_) {
+      if (u.op() == Op::STORE && is_global_state(u.src(0).src(0))) stores.push_back(&u);
+      if (u.op() == Op::INDEX && is_global_state(u.src(0))) reads.push_back(&u);
+    }
+    for (const UOp* s : stores)
+      for (const UOp* r : reads) {
+        const UOp& memory = memory_under(r->src(0));
+        if (same(memory, memory_under(s->src(0).src(0))) && !same(r->src(1), s->src(0).src(1)))
+          contested.push_back(memory);
+      }
   }
 
   // Output loops first, those that reduces depend on outside of the others; then the loops of reduces as they

@@ -123,7 +123,8 @@ class Merger {
       UOps reads = states_read(made);
       UOp store = made.src(0);
       auto fits = [&](const Group& g) {
-        if (g.members.size() == kMostOutputs || std::ssize(g.reads) + std::ssize(reads) + std::ssize(g.members) > most)
+        if (g.members.size() == kMostOutputs ||
+            std::ssize(g.reads) + std::ssize(reads) + std::ssize(g.members) > most)
           return false;
         if (std::ranges::none_of(
                 reads, [&](const UOp& r) { return std::ranges::find(g.reads, r) != g.reads.end(); }))

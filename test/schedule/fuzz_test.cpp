@@ -19,7 +19,8 @@ class Program {
     for (int i = 0; i < 3; i++) add_input();
     for (int i = 0; i < ops; i++) step();
     const size_t outputs = 1 + static_cast<size_t>(pick(random_, 0, 3));
-    for (size_t i = 0; i < outputs; i++) output(values_[values_.size() - 1 - static_cast<size_t>(pick(random_, 0, 3)) % values_.size()]);
+    for (size_t i = 0; i < outputs; i++)
+      output(values_[values_.size() - 1 - static_cast<size_t>(pick(random_, 0, 3)) % values_.size()]);
     for (auto& [buffer, state] : states_)
       if (state.op() == Op::AFTER) effects.push_back(state);
   }
@@ -70,7 +71,9 @@ class Program {
       case 8: made = shrunk(x); break;
       case 9: made = flipped(x); break;
       case 10: made = x.cast(x.dtype() == dtypes::int32 ? dtypes::float32 : dtypes::int32); break;
-      case 11: made = where(UOp::alu(Op::CMPLT, {x, number(x.dtype(), x.shape(), small())}), x, like(x)); break;
+      case 11:
+        made = where(UOp::alu(Op::CMPLT, {x, number(x.dtype(), x.shape(), small())}), x, like(x));
+        break;
       case 12: made = one_in(random_, 3) ? contiguous(x) : x * number(x.dtype(), x.shape(), small()); break;
       default: return assign();
     }
@@ -88,7 +91,8 @@ class Program {
       UOp v = any();
       if (v.shape().size() != x.shape().size()) continue;
       bool fits = true;
-      for (size_t k = 0; k < v.shape().size(); k++) fits &= v.shape()[k].equals(1) || same(v.shape()[k], x.shape()[k]);
+      for (size_t k = 0; k < v.shape().size(); k++)
+        fits &= v.shape()[k].equals(1) || same(v.shape()[k], x.shape()[k]);
       if (fits) return expand(v.cast(x.dtype()), x.shape());
     }
     return number(x.dtype(), x.shape(), small());
@@ -132,7 +136,8 @@ class Program {
   }
   UOp expanded(const UOp& x) {
     Ints shape = x.int_shape();
-    if (shape.size() < 3 && one_in(random_, 2)) shape.insert(shape.begin() + pick(random_, 0, std::ssize(shape)), 1);
+    if (shape.size() < 3 && one_in(random_, 2))
+      shape.insert(shape.begin() + pick(random_, 0, std::ssize(shape)), 1);
     const UOp y = reshape(x, sizes_of(shape));
     for (int64_t& s : shape)
       if (s == 1) s = pick(random_, 1, 4);
@@ -191,19 +196,23 @@ void compare(const FuzzPlan& plan, uint64_t number, const DeviceSpec& spec, int 
   const auto expected = reference::evaluate_tensors(program.effects, program.memory.contents());
   const UOp sink = UOp::sink(program.effects);
   Schedule schedule;
-  ASSERT_NO_THROW(schedule = make_schedule(sink, [&](const std::string&) -> const DeviceSpec& { return spec; }))
-      << plan.rerun(number) << "\n" << sink.text();
+  ASSERT_NO_THROW(schedule =
+                      make_schedule(sink, [&](const std::string&) -> const DeviceSpec& { return spec; }))
+      << plan.rerun(number) << "\n"
+      << sink.text();
   std::string kernels;
   for (const Step& step : schedule.steps) {
     kernels += step.program.text() + "\n\n";
-    EXPECT_LE(local_bytes(step.program), spec.local_bytes) << plan.rerun(number) << "\n" << step.program.text();
+    EXPECT_LE(local_bytes(step.program), spec.local_bytes) << plan.rerun(number) << "\n"
+                                                           << step.program.text();
   }
   ASSERT_NO_THROW(run(schedule, memory)) << plan.rerun(number) << "\n" << kernels;
   for (size_t i = 0; i < program.effects.size(); i++) {
     const UOp* buffer = &program.effects[i];
     while (buffer->op() == Op::AFTER) buffer = &buffer->src(0);
-    ASSERT_EQ(memory[*buffer], expected[i].elements)
-        << plan.rerun(number) << "\noutput " << i << "\n" << sink.text() << "\n\n" << kernels;
+    ASSERT_EQ(memory[*buffer], expected[i].elements) << plan.rerun(number) << "\noutput " << i << "\n"
+                                                     << sink.text() << "\n\n"
+                                                     << kernels;
   }
 }
 

@@ -73,7 +73,8 @@ void run(const Schedule& schedule, Memory& memory, const std::map<std::string, i
       QUERN_CHECK(b.op() == Op::BUFFER, b.text());
       auto& values = memory[b];
       if (values.empty())
-        values.assign(static_cast<size_t>(b.arg().integer()), make_const(b.dtype(), wide{b.dtype().is_bool() ? 1 : 77}));
+        values.assign(static_cast<size_t>(b.arg().integer()),
+                      make_const(b.dtype(), wide{b.dtype().is_bool() ? 1 : 77}));
       bytes.push_back(to_bytes(values, b.dtype()));
     }
     for (auto& b : bytes) arguments.push_back({b.data(), static_cast<int64_t>(b.size())});
@@ -81,15 +82,15 @@ void run(const Schedule& schedule, Memory& memory, const std::map<std::string, i
       bytes[0] = bytes[1];
     else
       Device::get("INTERP").compile(step.program)->run(arguments, variables);
-    for (size_t i = 0; i < bytes.size(); i++) memory[step.buffers[i]] = from_bytes(bytes[i], step.buffers[i].dtype());
+    for (size_t i = 0; i < bytes.size(); i++)
+      memory[step.buffers[i]] = from_bytes(bytes[i], step.buffers[i].dtype());
   }
 }
 
 int64_t local_bytes(const UOp& kernel) {
   int64_t bytes = 0;
   for (const UOp& u : kernel.toposort())
-    if (u.op() == Op::DEFINE_LOCAL)
-      bytes += u.dtype().size() * DType(u.dtype().kind()).bytes();
+    if (u.op() == Op::DEFINE_LOCAL) bytes += u.dtype().size() * DType(u.dtype().kind()).bytes();
   return bytes;
 }
 
