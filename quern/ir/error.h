@@ -25,6 +25,12 @@ class ShapeError : public Error {
   using Error::Error;
 };
 
+// An index out of bounds, or of a kind that cannot index.
+class IndexError : public Error {
+ public:
+  using Error::Error;
+};
+
 // Text that is not IR. `line` and `column` count from 1.
 class ParseError : public Error {
  public:
