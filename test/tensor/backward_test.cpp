@@ -12,11 +12,6 @@
 #include "test/ir/error_text.h"
 #include "test/tensor/reference.h"
 
-namespace quern {
-// The engine's own is taken where there is one.
-[[gnu::weak]] Const Tensor::item_const() const { return reference::evaluate(uop()).at(0); }
-}  // namespace quern
-
 namespace quern::testing {
 namespace {
 
