@@ -31,7 +31,7 @@ class DeviceError : public Error {
   using Error::Error;
 };
 
-// An index beyond the end of what it is used on.
+// An index out of bounds, or of a kind that cannot index.
 class IndexError : public Error {
  public:
   using Error::Error;

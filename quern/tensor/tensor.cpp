@@ -3,10 +3,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <mutex>
 
 #include "quern/ir/movement.h"
+#include "quern/tensor/assign.h"
 #include "quern/tensor/support.h"
 
 namespace quern {
@@ -94,6 +96,11 @@ const Tensor& Tensor::set_requires_grad(bool value) const {
   if (value && !dtype().is_float())
     throw DTypeError(
         fmt::format("requires_grad: gradients need floats, this tensor is {}", detail::text(*this)));
+  // Equal constants are one node. With memory of its own, this tensor is not taken for another one.
+  const UOp mine = uop();
+  const bool sizes_known = std::ranges::all_of(mine.shape(), [](const UOp& s) { return s.is_const(); });
+  if (value && sizes_known && !mine.ops_below().contains(Op::BUFFER))
+    state_->set(detail::in_new_memory("requires_grad", *this).uop());
   state_->requires_grad = value;
   return *this;
 }
