@@ -46,10 +46,10 @@ struct Fit {
   }
 };
 
-// x + x z P(z), z = x^2: odd functions near 0.
+// x + x z P(z), z = x^2: odd functions near 0, where a zero keeps its sign.
 Tensor odd(const Tensor& x, const Fit& fit) {
   const Tensor z = x * x;
-  return multiply_add(x * z, fit(z), x);
+  return select(x.eq(0), x, multiply_add(x * z, fit(z), x));
 }
 
 // Two parts of a constant: what the dtype holds, and the rest.
@@ -246,7 +246,7 @@ Tensor Tensor::exp2() const { return apply(Op::EXP2, detail::to_float(*this)); }
 Tensor Tensor::log() const { return in_wide_float(*this, float_log); }
 Tensor Tensor::log2() const { return apply(Op::LOG2, detail::to_float(*this)); }
 Tensor Tensor::log10() const {
-  return in_wide_float(*this, [](const Tensor& x) { return apply(Op::LOG2, x) * (std::numbers::ln2 / std::numbers::ln10); });
+  return in_wide_float(*this, [](const Tensor& x) { return apply(Op::LOG2, x) * 0.30102999566398119521; });
 }
 Tensor Tensor::log1p() const { return in_wide_float(*this, float_log1p); }
 Tensor Tensor::expm1() const { return in_wide_float(*this, float_expm1); }

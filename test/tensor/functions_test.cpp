@@ -33,7 +33,7 @@ const Function kFunctions[] = {
     {"exp", &Tensor::exp, std::exp, -1, 1, 2},
     {"log", &Tensor::log, std::log, 1e-6, 30, 2},
     {"log", &Tensor::log, std::log, 0.9, 1.1, 2},
-    {"log10", &Tensor::log10, std::log10, 1e-6, 30, 2},
+    {"log10", &Tensor::log10, std::log10, 1e-6, 30, 3},
     {"log1p", &Tensor::log1p, std::log1p, -0.9, 2, 3},
     {"log1p", &Tensor::log1p, std::log1p, -1e-6, 1e-6, 3},
     {"expm1", &Tensor::expm1, std::expm1, -5, 5, 3},
