@@ -7,16 +7,16 @@
 namespace quern {
 
 struct DeviceSpec {
-  std::string name;             // for messages only
-  int64_t compute_units = 1;    // cores, or multiprocessors: that many workgroups run at once
-  int64_t threads_per_unit = 1; // threads that fill a compute unit
+  std::string name;               // for messages only
+  int64_t compute_units = 1;      // cores, or multiprocessors: that many workgroups run at once
+  int64_t threads_per_unit = 1;   // threads that fill a compute unit
   int64_t workgroup_threads = 1;  // the most threads of one workgroup; 1: no workgroups
   int64_t warp = 1;
-  int64_t local_bytes = 0;      // LOCAL memory of a workgroup; 0: none
-  int64_t registers = 16;       // of 32 bits (of a vector on a CPU), for one thread
-  int64_t vector_bytes = 16;    // the widest load
+  int64_t local_bytes = 0;    // LOCAL memory of a workgroup; 0: none
+  int64_t registers = 16;     // of 32 bits (of a vector on a CPU), for one thread
+  int64_t vector_bytes = 16;  // the widest load
   int64_t l1_bytes = 32 << 10, l2_bytes = 512 << 10, l3_bytes = 8 << 20;
-  int64_t max_buffers = 0;      // arguments of one kernel; 0: no limit
+  int64_t max_buffers = 0;  // arguments of one kernel; 0: no limit
   bool has_float16 = true, has_bfloat16 = true, has_float64 = true, has_fp8 = true, has_int64 = true;
 
   // Does a loop over `count` independent iterations, each with `work` operations, keep the device busy?

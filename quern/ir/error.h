@@ -25,7 +25,13 @@ class ShapeError : public Error {
   using Error::Error;
 };
 
-// An index out of bounds, or of a kind that cannot index.
+// A device that there is not, that cannot be opened, or that cannot do what it was asked for.
+class DeviceError : public Error {
+ public:
+  using Error::Error;
+};
+
+// An index beyond the end of what it is used on, or of a kind that cannot index.
 class IndexError : public Error {
  public:
   using Error::Error;

@@ -105,7 +105,8 @@ UOp reduce(const UOp& x, Op op, Ints axes) {
     return axis >= 0 && axis < std::ssize(x.shape()) && x.shape()[static_cast<size_t>(axis)].equals(1);
   });
   if (axes.empty()) return x;
-  return checked(UOp::make(Op::REDUCE, x.dtype(), {x}, ReduceArg{.op = op, .axes = std::move(axes), .states = 1}));
+  return checked(
+      UOp::make(Op::REDUCE, x.dtype(), {x}, ReduceArg{.op = op, .axes = std::move(axes), .states = 1}));
 }
 
 UOp contiguous(const UOp& x) { return UOp::make(Op::CONTIGUOUS, x.dtype(), {x}); }
@@ -121,8 +122,8 @@ UOp store(const UOp& target, const UOp& value) {
   if (target.dtype() != value.dtype())
     throw DTypeError(fmt::format("STORE of {} into {}", value.dtype().name(), target.dtype().name()));
   if (!same_sizes(target.shape(), value.shape()))
-    throw ShapeError(
-        fmt::format("STORE of shape {} into shape {}", shape_text(value.shape()), shape_text(target.shape())));
+    throw ShapeError(fmt::format("STORE of shape {} into shape {}", shape_text(value.shape()),
+                                 shape_text(target.shape())));
   return UOp::make(Op::STORE, dtypes::void_, {target, value});
 }
 

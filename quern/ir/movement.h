@@ -1,15 +1,15 @@
-// Makers of tensor-level nodes: what moves values, what reduces them, and effects on memory. They check what they
-// are given (ShapeError, DTypeError) and make nothing where nothing would change.
+// Makers of tensor-level nodes: what moves values, what reduces them, and effects on memory. They check what
+// they are given (ShapeError, DTypeError) and make nothing where nothing would change.
 #pragma once
 
 #include "quern/ir/uop.h"
 
 namespace quern {
 
-UOps sizes_of(const Ints& sizes);          // numbers as index nodes
-std::string shape_text(Sources sizes);     // "(2, n, 3)"
-UOp elements_in(Sources sizes);            // their product, simplified
-bool same_sizes(Sources a, Sources b);     // surely equal, axis by axis
+UOps sizes_of(const Ints& sizes);       // numbers as index nodes
+std::string shape_text(Sources sizes);  // "(2, n, 3)"
+UOp elements_in(Sources sizes);         // their product, simplified
+bool same_sizes(Sources a, Sources b);  // surely equal, axis by axis
 
 UOp reshape(const UOp& x, Sources sizes);  // reshapes of reshapes are one
 UOp expand(const UOp& x, Sources sizes);   // axes of size 1 repeat; the number of axes stays
@@ -22,9 +22,9 @@ UOp reduce(const UOp& x, Op op, Ints axes);  // axes of size 1 stay in the resul
 UOp contiguous(const UOp& x);
 UOp detach(const UOp& x);
 UOp device_node(const std::string& name);
-UOp copy_to(const UOp& x, const UOp& device);        // x itself when it is there already
-UOp store(const UOp& target, const UOp& value);      // into memory, seen through movement ops
-UOp after(const UOp& x, Sources effects);            // x, seen after the effects
+UOp copy_to(const UOp& x, const UOp& device);                      // x itself when it is there already
+UOp store(const UOp& target, const UOp& value);                    // into memory, seen through movement ops
+UOp after(const UOp& x, Sources effects);                          // x, seen after the effects
 UOp new_buffer(DType dtype, int64_t elements, const UOp& device);  // with an identity of its own
 
 // A constant of this shape: CONST, RESHAPE, EXPAND.

@@ -270,7 +270,7 @@ void detail::publish_ranges(const UOp& u, UOps open) {
   const UOps* known = nullptr;
   if (!derived_of(u.node()).ranges.compare_exchange_strong(known, made.get(), std::memory_order_acq_rel))
     return;
-  static_cast<void>(made.release());  // NOLINT(bugprone-unused-return-value): published
+  static_cast<void>(made.release());               // NOLINT(bugprone-unused-return-value): published
   if (u.op() == Op::RANGE) UOpAccess::uncount(u);  // not the last: the caller's handle is counted
 }
 

@@ -149,7 +149,7 @@ class UOp {
     return alu(op, Sources(operands.begin(), operands.size()));
   }
 
-  UOp cast(DType to) const;  // itself when it has that dtype; a pointer may become one to other elements
+  UOp cast(DType to) const;     // itself when it has that dtype; a pointer may become one to other elements
   UOp bitcast(DType to) const;  // DTypeError unless the bits are as many
   UOp const_like(wide value) const { return constant(node_->dtype, value); }
 
@@ -314,8 +314,9 @@ inline bool operator==(const UOp& a, const UOp& b) { return same(a, b); }  // th
 // How many nodes are alive in this process: for tests of leaks, and for curiosity.
 size_t live_nodes();
 
-// Memory lives as long as the UNIQUE node that is its identity: whoever holds memory is told when one is freed, with
-// its argument. The callback runs in the thread that let go of the last reference, and must not throw.
+// Memory lives as long as the UNIQUE node that is its identity: whoever holds memory is told when one is
+// freed, with its argument. The callback runs in the thread that let go of the last reference, and must not
+// throw.
 void on_identity_freed(void (*callback)(int64_t identity) noexcept);
 
 // The dtype that an elementwise op gives for these operands; DTypeError if they do not fit together.

@@ -1,5 +1,5 @@
-// From a graph of tensors to kernels: the order in which they run, the memory that each of them reads and writes, and
-// why that memory exists.
+// From a graph of tensors to kernels: the order in which they run, the memory that each of them reads and
+// writes, and why that memory exists.
 #pragma once
 
 #include <functional>
@@ -12,21 +12,21 @@
 namespace quern {
 
 // One step. `program` is one of
-//   SINK   a kernel (kernel level): its PARAMs are pointers, PARAM i is buffers[i]; its KernelArg holds name and reasons
-//   COPY   buffers[1] is copied into buffers[0], which lies on another device
+//   SINK   a kernel (kernel level): its PARAMs are pointers, PARAM i is buffers[i]; its KernelArg holds name
+//   and reasons COPY   buffers[1] is copied into buffers[0], which lies on another device
 struct Step {
   UOp program;
   UOps buffers;  // BUFFERs (of identity UNIQUE: the user's; LUNIQUE: the schedule's own), or SLICEs of them
 };
 
 struct Schedule {
-  std::vector<Step> steps;   // in an order in which they may run
-  UOps variables;            // DEFINE_VARs that the kernels use
+  std::vector<Step> steps;  // in an order in which they may run
 };
 
 using SpecOf = std::function<const DeviceSpec&(const std::string& device)>;
 
-// `sink` is a SINK of AFTERs (tensor level): each is memory together with the STOREs into it that have to happen.
+// `sink` is a SINK of AFTERs (tensor level): each is memory together with the STOREs into it that have to
+// happen.
 Schedule make_schedule(const UOp& sink, const SpecOf& spec_of);
 
 }  // namespace quern

@@ -88,7 +88,8 @@ UOp use_fact(const Fact& f, size_t number, const UOp& expression) {
   const auto sum = linear_of(f.x);
   if (!sum || !sum->exact() || (sum->terms.size() > 1 && !f.x.dtype().is_index())) return {};
   // x = factor * term + rest, so term = x - rest when the factor is 1 or -1.
-  const auto unit = std::ranges::find_if(sum->terms, [](const Linear::Term& t) { return t.factor == 1 || t.factor == -1; });
+  const auto unit =
+      std::ranges::find_if(sum->terms, [](const Linear::Term& t) { return t.factor == 1 || t.factor == -1; });
   if (unit == sum->terms.end() || !expression.ops_below().contains(unit->value.op())) return {};
   const UOp known = stand_in(f, number, f.x.dtype());
   const auto rest =

@@ -1,0 +1,186 @@
+#include "quern/runtime/buffer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <unordered_map>
+#include <vector>
+
+#include "quern/runtime/counters.h"
+
+namespace quern {
+namespace {
+
+int64_t size_in_bytes(Device& device, DType dtype, int64_t elements) {
+  if (elements < 0 || dtype.bytes() <= 0 || elements > (int64_t{1} << 60) / dtype.bytes())
+    throw Error(fmt::format("{}: memory for {} elements of {}", device.name(), elements, dtype.name()));
+  return elements * dtype.bytes();
+}
+
+void count_memory(int64_t change) {
+  const int64_t used = GlobalCounters::mem_used += change;
+  int64_t peak = GlobalCounters::mem_peak.load();
+  while (peak < used && !GlobalCounters::mem_peak.compare_exchange_weak(peak, used)) {
+  }
+}
+
+}  // namespace
+
+Buffer::Buffer(Device& device, DType dtype, int64_t elements)
+    : device_(device), dtype_(dtype), elements_(elements), bytes_(size_in_bytes(device, dtype, elements)) {}
+
+Buffer::Buffer(Device& device, DType dtype, int64_t elements, void* memory, std::shared_ptr<void> keep_alive)
+    : Buffer(device, dtype, elements) {
+  if (!device.is_host_memory())
+    throw DeviceError(fmt::format("{} cannot use memory of the host in place", device.name()));
+  if (memory == nullptr && bytes_ > 0)
+    throw Error(fmt::format("memory of {} bytes is given as a null pointer", bytes_));
+  keep_alive_ = std::move(keep_alive);
+  memory_ = memory;
+  is_external_ = allocated_ = true;
+}
+
+Buffer::Buffer(BufferPtr base, DType dtype, int64_t elements, int64_t byte_offset)
+    : Buffer(base->device(), dtype, elements) {
+  if (byte_offset < 0 || byte_offset > base->bytes() || bytes_ > base->bytes() - byte_offset)
+    throw Error(fmt::format("{} bytes at offset {} do not lie within memory of {} bytes", bytes_, byte_offset,
+                            base->bytes()));
+  base_ = std::move(base);
+  offset_ = byte_offset;
+}
+
+Buffer::~Buffer() {
+  if (!allocated_ || is_external_ || base_) return;
+  device_.free(memory_, bytes_);
+  count_memory(-bytes_);
+}
+
+bool Buffer::is_allocated() const {
+  if (base_) return base_->is_allocated();
+  const std::lock_guard lock(mutex_);
+  return allocated_;
+}
+
+void* Buffer::memory() {
+  if (base_) {
+    void* const whole = base_->memory();
+    return whole == nullptr ? nullptr : static_cast<std::byte*>(whole) + offset_;
+  }
+  const std::lock_guard lock(mutex_);
+  if (!allocated_) {
+    memory_ = device_.allocate(bytes_);
+    allocated_ = true;
+    count_memory(bytes_);
+  }
+  return memory_;
+}
+
+void Buffer::copy_in(std::span<const std::byte> from) {
+  if (std::ssize(from) > bytes_)
+    throw Error(fmt::format("{} bytes do not fit into memory of {} bytes", from.size(), bytes_));
+  device_.copy_in(memory(), from.data(), std::ssize(from));
+}
+
+void Buffer::copy_out(std::span<std::byte> to) {
+  if (std::ssize(to) > bytes_)
+    throw Error(fmt::format("{} bytes are wanted from memory of {} bytes", to.size(), bytes_));
+  device_.copy_out(to.data(), memory(), std::ssize(to));
+}
+
+void copy(Buffer& to, Buffer& from) {
+  if (from.bytes() > to.bytes())
+    throw Error(fmt::format("{} bytes are copied into memory of {} bytes", from.bytes(), to.bytes()));
+  if (from.device().is_host_memory()) {
+    to.device().copy_in(to.memory(), from.memory(), from.bytes());
+  } else if (to.device().is_host_memory()) {
+    from.device().copy_out(to.memory(), from.memory(), from.bytes());
+  } else {
+    std::vector<std::byte> between(static_cast<size_t>(std::min<int64_t>(from.bytes(), 16 << 20)));
+    for (int64_t done = 0; done < from.bytes(); done += std::ssize(between)) {
+      const int64_t part = std::min<int64_t>(from.bytes() - done, std::ssize(between));
+      auto at = [&](Buffer& b) { return static_cast<std::byte*>(b.memory()) + done; };
+      from.device().copy_out(between.data(), at(from), part);
+      to.device().copy_in(at(to), between.data(), part);
+    }
+  }
+}
+
+// ---- from nodes to memory
+
+namespace {
+
+struct Registry {
+  std::mutex mutex;
+  std::unordered_map<int64_t, BufferPtr> buffers;
+};
+
+// Never freed: nodes may go after static objects have.
+Registry& registry() {
+  static auto* const made = [] {
+    on_identity_freed([](int64_t identity) noexcept {
+      BufferPtr last;  // freed after the lock is
+      const std::lock_guard lock(registry().mutex);
+      const auto found = registry().buffers.find(identity);
+      if (found == registry().buffers.end()) return;
+      last = std::move(found->second);
+      registry().buffers.erase(found);
+    });
+    return new Registry;  // NOLINT(cppcoreguidelines-owning-memory)
+  }();
+  return *made;
+}
+
+int64_t identity_of(const UOp& buffer) {
+  if (buffer.op() != Op::BUFFER || buffer.src(0).op() != Op::UNIQUE)
+    throw Error(fmt::format("{} is not memory: expected a BUFFER with an identity", name(buffer.op())));
+  if (buffer.src(1).arg().texts().size() != 1)
+    throw DeviceError(fmt::format("memory on {} devices: expected one", buffer.src(1).arg().texts().size()));
+  return buffer.src(0).arg().integer();
+}
+
+void check_fits(const UOp& node, const Buffer& buffer) {
+  if (buffer.dtype() != node.dtype() || buffer.elements() != node.arg().integer() ||
+      buffer.device().name() != Device::canonical(node.src(1).arg().texts()[0]))
+    throw Error(fmt::format("BUFFER of {} {} on {} stands for memory of {} {} on {}", node.arg().integer(),
+                            node.dtype().name(), node.src(1).arg().texts()[0], buffer.elements(),
+                            buffer.dtype().name(), buffer.device().name()));
+}
+
+}  // namespace
+
+BufferPtr buffer_of(const UOp& memory) {
+  if (memory.op() == Op::SLICE) {
+    const UOp offset = memory.src(1).simplify();
+    if (!offset.is_int_const()) throw Error("SLICE: its offset is not a constant: " + offset.text());
+    return std::make_shared<Buffer>(buffer_of(memory.src(0)), memory.dtype(), memory.arg().integer(),
+                                    static_cast<int64_t>(offset.int_value()) * memory.dtype().bytes());
+  }
+  const int64_t identity = identity_of(memory);
+  Registry& all = registry();
+  {
+    const std::lock_guard lock(all.mutex);
+    if (const auto found = all.buffers.find(identity); found != all.buffers.end()) {
+      check_fits(memory, *found->second);
+      return found->second;
+    }
+  }
+  auto made = std::make_shared<Buffer>(Device::get(memory.src(1).arg().texts()[0]), memory.dtype(),
+                                       memory.arg().integer());
+  const std::lock_guard lock(all.mutex);
+  return all.buffers.emplace(identity, std::move(made)).first->second;
+}
+
+bool has_buffer(const UOp& memory) {
+  const int64_t identity = identity_of(memory.op() == Op::SLICE ? memory.src(0) : memory);
+  const std::lock_guard lock(registry().mutex);
+  return registry().buffers.contains(identity);
+}
+
+void set_buffer(const UOp& memory, BufferPtr buffer) {
+  check_fits(memory, *buffer);
+  const int64_t identity = identity_of(memory);
+  const std::lock_guard lock(registry().mutex);
+  std::swap(registry().buffers[identity], buffer);
+}
+
+}  // namespace quern

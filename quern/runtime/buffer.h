@@ -1,0 +1,67 @@
+// Memory of tensors: a Buffer belongs to a BUFFER node, by its identity, and goes when that is freed.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <span>
+
+#include "quern/ir/uop.h"
+#include "quern/runtime/device.h"
+
+namespace quern {
+
+class Buffer;
+using BufferPtr = std::shared_ptr<Buffer>;
+
+class Buffer {
+ public:
+  // Memory of its own, allocated when it is first used.
+  Buffer(Device& device, DType dtype, int64_t elements);
+  // Memory of someone else, who must let it live as long as `keep_alive` does. On a device with host memory.
+  Buffer(Device& device, DType dtype, int64_t elements, void* memory, std::shared_ptr<void> keep_alive);
+  // A part of another Buffer. An Error unless it lies within.
+  Buffer(BufferPtr base, DType dtype, int64_t elements, int64_t byte_offset);
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+  ~Buffer();
+
+  Device& device() const { return device_; }
+  DType dtype() const { return dtype_; }
+  int64_t elements() const { return elements_; }
+  int64_t bytes() const { return bytes_; }
+  bool is_allocated() const;
+  void* memory();  // allocates
+  Argument argument() { return {memory(), bytes_}; }
+
+  // The whole of it, or the first bytes. An Error for more than there is.
+  void copy_in(std::span<const std::byte> from);
+  void copy_out(std::span<std::byte> to);
+
+ private:
+  Device& device_;
+  DType dtype_;
+  int64_t elements_, bytes_;
+  BufferPtr base_;
+  int64_t offset_ = 0;
+  std::shared_ptr<void> keep_alive_;
+  bool is_external_ = false;
+  mutable std::mutex mutex_;
+  void* memory_ = nullptr;
+  bool allocated_ = false;
+};
+
+// Copies all of `from`, which is no larger, into `to`; between any two devices.
+void copy(Buffer& to, Buffer& from);
+
+// The Buffer of a BUFFER (identity UNIQUE, one device), made when first asked for; of a SLICE of one with a constant
+// offset, a part of it.
+BufferPtr buffer_of(const UOp& memory);
+
+// Whether it was ever asked for: if not, its contents are whatever they will be.
+bool has_buffer(const UOp& memory);
+
+// From now on that BUFFER stands for this memory. An Error unless dtype, size and device fit.
+void set_buffer(const UOp& memory, BufferPtr buffer);
+
+}  // namespace quern

@@ -1,0 +1,79 @@
+// Devices: they hold memory, and run programs on it. All of this may be used from several threads.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "quern/ir/device_spec.h"
+#include "quern/ir/uop.h"
+
+namespace quern {
+
+// Memory of a device as a program gets it.
+struct Argument {
+  void* memory;
+  int64_t bytes;
+};
+using VariableValues = std::map<std::string, int64_t>;
+
+// What a device makes of a kernel, ready to run, as often as one likes and from any thread.
+class Program {
+ public:
+  virtual ~Program() = default;
+  virtual void run(std::span<const Argument> arguments, const VariableValues& variables) const = 0;
+};
+
+class Device {
+ public:
+  // The device of that name, opened when first asked for: "INTERP", "INTERP:1", "NULL", "DISK:/path/of/a/file".
+  // "interp" and "INTERP:0" are INTERP. A DeviceError for a name that is none, or a device that cannot be opened.
+  static Device& get(std::string_view name);
+  static std::string canonical(std::string_view name);  // checks the form of the name, opens nothing
+  static std::string default_name();                    // from the environment: DEVICE
+  static std::vector<std::string> known();              // what names may begin with
+
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+  virtual ~Device() = default;
+
+  const std::string& name() const { return name_; }
+  const DeviceSpec& spec() const { return spec_; }
+
+  // Memory is aligned to 64 bytes at least and holds anything; an Error that says how much was asked for.
+  virtual void* allocate(int64_t bytes) = 0;
+  virtual void free(void* memory, int64_t bytes) noexcept = 0;
+  virtual void copy_in(void* to, const void* from, int64_t bytes) = 0;
+  virtual void copy_out(void* to, const void* from, int64_t bytes) = 0;
+  virtual bool is_host_memory() const { return false; }  // its memory can be read and written by anyone
+
+  // A kernel (SINK) or what the compiler makes of it for this device. Programs are kept while the kernel is.
+  virtual std::shared_ptr<const Program> compile(const UOp& kernel) = 0;
+
+ protected:
+  Device(std::string name, DeviceSpec spec) : name_(std::move(name)), spec_(std::move(spec)) {}
+
+ private:
+  std::string name_;
+  DeviceSpec spec_;
+};
+
+// A device whose memory is that of the host.
+class HostDevice : public Device {
+ public:
+  void* allocate(int64_t bytes) override;
+  void free(void* memory, int64_t bytes) noexcept override;
+  void copy_in(void* to, const void* from, int64_t bytes) override;
+  void copy_out(void* to, const void* from, int64_t bytes) override;
+  bool is_host_memory() const override { return true; }
+
+ protected:
+  using Device::Device;
+};
+
+}  // namespace quern

@@ -1,0 +1,51 @@
+// The INTERP device: executes kernels node by node. The oracle that other devices are compared with.
+#include <mutex>
+#include <unordered_map>
+
+#include "quern/runtime/devices.h"
+#include "quern/runtime/interp/program.h"
+
+namespace quern {
+namespace {
+
+// Like a small GPU, so that what is made for one can be tried: workgroups of threads with LOCAL memory.
+DeviceSpec interp_spec() {
+  DeviceSpec spec;
+  spec.name = "INTERP";
+  spec.compute_units = 4;
+  spec.threads_per_unit = 256;
+  spec.workgroup_threads = 256;
+  spec.warp = 32;
+  spec.local_bytes = 32768;
+  spec.registers = 128;
+  return spec;
+}
+
+class InterpDevice : public HostDevice {
+ public:
+  explicit InterpDevice(std::string name) : HostDevice(std::move(name), interp_spec()) {}
+
+  std::shared_ptr<const Program> compile(const UOp& kernel) override {
+    {
+      const std::lock_guard lock(mutex_);
+      if (const auto known = programs_.find(kernel); known != programs_.end()) return known->second;
+    }
+    auto program = std::make_shared<interp::InterpProgram>(kernel);
+    const std::lock_guard lock(mutex_);
+    if (programs_.size() >= kMostPrograms) programs_.clear();
+    return programs_.emplace(kernel, std::move(program)).first->second;
+  }
+
+ private:
+  static constexpr size_t kMostPrograms = 4096;
+  std::mutex mutex_;
+  std::unordered_map<UOp, std::shared_ptr<const Program>> programs_;  // holds the kernels, too
+};
+
+}  // namespace
+
+std::unique_ptr<Device> open_interp(const std::string& name, const std::string& /*detail*/) {
+  return std::make_unique<InterpDevice>(name);
+}
+
+}  // namespace quern

@@ -1,0 +1,44 @@
+// The NULL device: schedules and compiles are the same as anywhere, but there is no memory and nothing runs.
+#include <fmt/format.h>
+
+#include "quern/runtime/devices.h"
+
+namespace quern {
+namespace {
+
+class NullProgram : public Program {
+ public:
+  void run(std::span<const Argument> /*arguments*/, const VariableValues& /*variables*/) const override {}
+};
+
+DeviceSpec null_spec() {
+  DeviceSpec spec;
+  spec.name = "NULL";
+  spec.compute_units = 64;
+  spec.threads_per_unit = 1024;
+  spec.workgroup_threads = 1024;
+  spec.warp = 32;
+  spec.local_bytes = 49152;
+  spec.registers = 255;
+  return spec;
+}
+
+class NullDevice : public Device {
+ public:
+  explicit NullDevice(std::string name) : Device(std::move(name), null_spec()) {}
+  void* allocate(int64_t /*bytes*/) override { return nullptr; }
+  void free(void* /*memory*/, int64_t /*bytes*/) noexcept override {}
+  void copy_in(void* /*to*/, const void* /*from*/, int64_t /*bytes*/) override {}
+  void copy_out(void* /*to*/, const void* /*from*/, int64_t bytes) override {
+    throw DeviceError(fmt::format("{} holds no values: {} bytes cannot be read from it", name(), bytes));
+  }
+  std::shared_ptr<const Program> compile(const UOp& /*kernel*/) override { return std::make_shared<NullProgram>(); }
+};
+
+}  // namespace
+
+std::unique_ptr<Device> open_null(const std::string& name, const std::string& /*detail*/) {
+  return std::make_unique<NullDevice>(name);
+}
+
+}  // namespace quern

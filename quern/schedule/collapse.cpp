@@ -1,0 +1,242 @@
+#include "quern/schedule/collapse.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "quern/ir/symbolic.h"
+#include "quern/ir/symbolic/linear.h"
+
+namespace quern {
+namespace {
+
+bool depends_on(const UOp& u, const UOp& range) {
+  return std::ranges::binary_search(u.ranges(), range, before);
+}
+
+bool is_zero(const UOp& u) {
+  if (!u.is_const() || u.value().is_invalid()) return false;
+  if (u.dtype().is_float()) return u.value() == Const::of_float(0.0);
+  return u.equals(0);
+}
+
+Sources ranges_of(const UOp& reduce) { return reduce.src().subspan(1); }
+bool is_plain(const UOp& reduce) {
+  return reduce.arg().reduce().op != Op::NOOP && !ranges_of(reduce).empty();
+}
+
+UOp over(const UOp& reduce, const UOp& value, const UOps& ranges) {
+  if (ranges.empty()) return value;
+  UOps sources{value};
+  sources.insert(sources.end(), ranges.begin(), ranges.end());
+  return reduce.with_src(sources);
+}
+UOps without(Sources ranges, const UOp& range) {
+  UOps left;
+  for (const UOp& r : ranges)
+    if (!same(r, range)) left.push_back(r);
+  return left;
+}
+
+// n equal values: n times the value, the value itself for max, min, and, or.
+UOp drop_unused_ranges(const UOp& reduce) {
+  if (!is_plain(reduce)) return {};
+  const Op op = reduce.arg().reduce().op;
+  const UOp& x = reduce.src(0);
+  if (op == Op::MUL || op == Op::XOR) return {};
+  UOps used;
+  UOp times;
+  for (const UOp& r : ranges_of(reduce)) {
+    if (r.op() == Op::RANGE && !depends_on(x, r))
+      times = times ? times * r.src(0) : r.src(0);
+    else if (r.op() == Op::RANGE)
+      used.push_back(r);
+  }
+  if (!times) return {};
+  const UOp rest = over(reduce, x, used);
+  if (op != Op::ADD) return rest;
+  return x.dtype().is_bool() ? rest : rest * times.simplify().cast(x.dtype());
+}
+
+// The conditions that a value must meet not to be 0, and the value.
+struct Selected {
+  UOps conditions;
+  UOp value;
+};
+void add_conditions(const UOp& condition, UOps& into) {
+  UOps stack{condition};
+  while (!stack.empty()) {
+    const UOp c = stack.back();
+    stack.pop_back();
+    if (c.op() == Op::AND)
+      stack.insert(stack.end(), {c.src(1), c.src(0)});
+    else
+      into.push_back(c);
+  }
+}
+std::optional<Selected> selected(const UOp& x) {
+  if (x.op() == Op::CAST) {
+    auto inside = selected(x.src(0));
+    if (inside) inside->value = inside->value.cast(x.dtype());
+    return inside;
+  }
+  if (x.op() != Op::WHERE) return std::nullopt;
+  Selected s;
+  if (is_zero(x.src(2))) {
+    add_conditions(x.src(0), s.conditions);
+    s.value = x.src(1);
+  } else if (is_zero(x.src(1))) {
+    add_conditions((~x.src(0)).simplify(), s.conditions);
+    s.value = x.src(2);
+  } else {
+    return std::nullopt;
+  }
+  if (auto inside = selected(s.value)) {
+    s.conditions.insert(s.conditions.end(), inside->conditions.begin(), inside->conditions.end());
+    s.value = inside->value;
+  }
+  return s;
+}
+UOp all_of(const UOps& conditions) {
+  UOp c = UOp::boolean(true);
+  for (const UOp& x : conditions) c = c & x;
+  return c.simplify();
+}
+UOp select(const UOps& conditions, const UOp& value) {
+  return conditions.empty() ? value : where(all_of(conditions), value, value.const_like(0));
+}
+
+bool is_not(const UOp& u) { return u.op() == Op::XOR && u.dtype().is_bool() && u.src(1).equals(1); }
+const UOp& without_cast(const UOp& u) {
+  return u.op() == Op::CAST && u.src(0).dtype().is_int() ? u.src(0) : u;
+}
+UOp as_index(const UOp& u) { return u.cast(dtypes::index).simplify(); }
+
+// condition is (not) left < right, in mathematical integers: a * range + rest, compared with 0.
+struct Compared {
+  wide factor = 0;
+  UOp rest;
+};
+std::optional<Compared> in_terms_of(const UOp& left, const UOp& right, const UOp& range) {
+  const auto a = linear_of(left), b = linear_of(right);
+  if (!a || !b || !a->exact() || !b->exact()) return std::nullopt;
+  Compared c;
+  UOp rest = UOp::index(0);
+  auto add = [&](const Linear& l, wide sign) {
+    for (const auto& [value, factor] : l.terms) {
+      if (same(without_cast(value), range))
+        c.factor += sign * factor;
+      else if (depends_on(value, range))
+        return false;
+      else
+        rest = rest + as_index(value) * UOp::constant(dtypes::index, sign * factor);
+    }
+    rest = rest + UOp::constant(dtypes::index, sign * l.constant);
+    return true;
+  };
+  if (!add(*a, 1) || !add(*b, -1)) return std::nullopt;
+  c.rest = rest.simplify();
+  return c;
+}
+
+// range == e: where the sum has its one element.
+std::optional<UOp> picked(const UOp& condition, const UOp& range) {
+  const bool negated = is_not(condition);
+  const UOp& c = negated ? condition.src(0) : condition;
+  if (c.op() != (negated ? Op::CMPNE : Op::CMPEQ) || !c.src(0).dtype().is_int()) return std::nullopt;
+  const auto compared = in_terms_of(c.src(0), c.src(1), range);
+  if (!compared || (compared->factor != 1 && compared->factor != -1)) return std::nullopt;
+  return (compared->factor == 1 ? compared->rest * -1 : compared->rest).simplify();
+}
+
+UOp pick_element(const UOp& reduce) {
+  if (!is_plain(reduce) || reduce.arg().reduce().op != Op::ADD) return {};
+  const auto s = selected(reduce.src(0));
+  if (!s) return {};
+  for (const UOp& range : ranges_of(reduce)) {
+    if (range.op() != Op::RANGE) continue;
+    for (size_t i = 0; i < s->conditions.size(); i++) {
+      const auto place = picked(s->conditions[i], range);
+      if (!place) continue;
+      const UOp inside = ((*place >= 0) & (*place < range.src(0))).simplify();
+      const UOp at = where(inside, *place, UOp::invalid()).simplify();
+      UOps conditions{inside};
+      for (size_t k = 0; k < s->conditions.size(); k++)
+        if (k != i) conditions.push_back(s->conditions[k].substitute({{range, *place}}));
+      return over(reduce, select(conditions, s->value.substitute({{range, at}})),
+                  without(ranges_of(reduce), range));
+    }
+  }
+  return {};
+}
+
+// Conditions that bound the range from below and above, and a value that does not change: a number of times.
+UOp count_elements(const UOp& reduce) {
+  if (!is_plain(reduce) || reduce.arg().reduce().op != Op::ADD) return {};
+  const auto s = selected(reduce.src(0));
+  if (!s || s->value.dtype().is_bool()) return {};
+  for (const UOp& range : ranges_of(reduce)) {
+    if (range.op() != Op::RANGE || depends_on(s->value, range)) continue;
+    UOp from = UOp::index(0), to = range.src(0);
+    UOps others;
+    bool bounded = true;
+    for (const UOp& condition : s->conditions) {
+      if (!depends_on(condition, range)) {
+        others.push_back(condition);
+        continue;
+      }
+      const bool negated = is_not(condition);
+      const UOp& c = negated ? condition.src(0) : condition;
+      const bool less = c.op() == Op::CMPLT && c.src(0).dtype().is_int();
+      const auto compared = less ? in_terms_of(c.src(0), c.src(1), range) : std::nullopt;
+      if (!compared || (compared->factor != 1 && compared->factor != -1)) {
+        bounded = false;
+        break;
+      }
+      // range + rest < 0, or -range + rest < 0; the opposite if negated
+      const UOp rest = compared->rest;
+      if (compared->factor == 1 && !negated)
+        to = min(to, rest * -1);
+      else if (compared->factor == 1)
+        from = max(from, rest * -1);
+      else if (!negated)
+        from = max(from, rest + 1);
+      else
+        to = min(to, rest + 1);
+    }
+    if (!bounded) continue;
+    const UOp count = max(UOp::index(0), to - from).simplify().cast(s->value.dtype());
+    return over(reduce, select(others, s->value * count), without(ranges_of(reduce), range));
+  }
+  return {};
+}
+
+// What does not depend on the ranges is asked once.
+UOp pull_out_conditions(const UOp& reduce) {
+  if (!is_plain(reduce) || reduce.arg().reduce().op != Op::ADD) return {};
+  const auto s = selected(reduce.src(0));
+  if (!s) return {};
+  UOps inside, outside;
+  for (const UOp& c : s->conditions) {
+    const bool free = std::ranges::none_of(ranges_of(reduce), [&](const UOp& r) { return depends_on(c, r); });
+    (free ? outside : inside).push_back(c);
+  }
+  if (outside.empty()) return {};
+  const Sources ranges = ranges_of(reduce);
+  return select(outside, over(reduce, select(inside, s->value), UOps(ranges.begin(), ranges.end())));
+}
+
+}  // namespace
+
+const Rules reduce_collapse = [] {
+  return RuleList{
+      {op(Op::REDUCE).as("reduce"), drop_unused_ranges,
+       "a reduce of equal values -> one of them, or n times it"},
+      {op(Op::REDUCE).as("reduce"), pick_element, "a sum with one element -> that element"},
+      {op(Op::REDUCE).as("reduce"), count_elements,
+       "a sum of equal values or 0 -> the value times their number"},
+      {op(Op::REDUCE).as("reduce"), pull_out_conditions,
+       "a sum behind a condition -> the condition before the sum"},
+  };
+};
+
+}  // namespace quern

@@ -1,0 +1,182 @@
+#include "quern/schedule/early.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "quern/ir/error.h"
+#include "quern/ir/eval.h"
+#include "quern/ir/movement.h"
+#include "quern/ir/node_map.h"
+#include "quern/ir/rewrite.h"
+#include "quern/schedule/facts.h"
+#include "quern/schedule/memory_view.h"
+#include "quern/schedule/split_reduce.h"
+
+namespace quern {
+namespace {
+
+// ---- functions
+// ----------------------------------------------------------------------------------------------
+
+std::string described(const UOp& u) { return fmt::format("{} {}", u.dtype().name(), shape_text(u.shape())); }
+
+UOp inline_function(const UOp& call) {
+  const UOp& body = call.src(0);
+  const Sources arguments = call.src().subspan(1);
+  const std::string& name = call.arg().function().name;
+  std::unordered_map<UOp, UOp> map;
+  for (const UOp& p : body.toposort()) {
+    if (p.op() != Op::PARAM || p.dtype().is_ptr()) continue;
+    const auto slot = static_cast<size_t>(p.arg().integer());
+    if (slot >= arguments.size())
+      throw Error(fmt::format("function {}: it has a parameter {}, but {} arguments were given", name, slot,
+                              arguments.size()));
+    const UOp& a = arguments[slot];
+    if (p.dtype() != a.dtype() || !same_sizes(p.shape(), a.shape()))
+      throw ShapeError(
+          fmt::format("function {}: argument {} is {}, expected {}", name, slot, described(a), described(p)));
+    map.emplace(p, a);
+  }
+  return body.substitute(map);
+}
+
+// ---- copies
+// -------------------------------------------------------------------------------------------------
+
+UOp simplify_copy(const UOp& copy, const UOp& x, const UOp& device) {
+  if (base_of(x).is_const()) return x;
+  if (x.device() == device.arg().texts()) return x;
+  if (x.op() == Op::EXPAND || x.op() == Op::PERMUTE || x.op() == Op::FLIP) {  // less is copied, or as it lies
+    UOps sources(x.src().begin(), x.src().end());
+    sources[0] = copy.with_src(UOps{x.src(0), device});
+    return x.with_src(sources);
+  }
+  return {};
+}
+
+// ---- stores
+// -------------------------------------------------------------------------------------------------
+
+UOp simplify_store(const UOp& store, const UOp& target, const UOp& value) {
+  if (same(target, value)) return UOp::make(Op::NOOP, dtypes::void_);
+  if (elements_at_most(target.shape()) == 0) return UOp::make(Op::NOOP, dtypes::void_);
+  if (value.op() == Op::CONTIGUOUS) return store.with_src(UOps{target, value.src(0)});
+  if (target.op() == Op::BITCAST)
+    return store.with_src(UOps{target.src(0), value.bitcast(target.src(0).dtype())});
+  return {};
+}
+
+UOp simplify_after(const UOp& u) {
+  UOps sources{u.src(0)};
+  for (const UOp& e : u.src().subspan(1))
+    if (e.op() != Op::NOOP && std::ranges::find(sources, e) == sources.end()) sources.push_back(e);
+  if (sources.size() != u.src().size()) return after(sources[0], Sources(sources).subspan(1));
+  const UOp& x = u.src(0);
+  if (is_movement(x.op()) || x.op() == Op::BITCAST) {  // memory is under movement ops
+    UOps moved(x.src().begin(), x.src().end());
+    moved[0] = after(x.src(0), u.src().subspan(1));
+    return x.with_src(moved);
+  }
+  // The same stored twice, or what is there already.
+  const UOp& last = u.src(1);
+  if (u.src().size() == 2 && x.op() == Op::AFTER && x.src().size() == 2 && last.op() == Op::STORE &&
+      x.src(1).op() == Op::STORE && same(base_of(last.src(0)), x) && same(last.src(1), x.src(1).src(1)) &&
+      is_whole_memory(last.src(0)) && is_whole_memory(x.src(1).src(0)) &&
+      same_sizes(last.src(0).shape(), x.src(1).src(0).shape()))
+    return x;
+  return {};
+}
+
+// ---- size 0
+// -------------------------------------------------------------------------------------------------
+
+bool is_empty(const UOp& u) {
+  return u.has_shape() && std::ranges::any_of(u.shape(), [](const UOp& s) { return s.equals(0); });
+}
+UOp empty_value(const UOp& u) {
+  if (u.dtype().is_void() || !is_empty(u)) {
+    if (u.op() != Op::REDUCE || u.arg().reduce().op == Op::NOOP || !is_empty(u.src(0))) return {};
+    return full(u.shape(), UOp::constant(u.dtype(), identity_element(u.arg().reduce().op, u.dtype())));
+  }
+  if (base_of(u).is_const() || u.op() == Op::BUFFER || u.op() == Op::PARAM) return {};
+  return full(u.shape(), UOp::constant(u.dtype(), wide{0}));
+}
+
+UOp merge_reshapes(const UOp& u) {
+  const UOp& x = u.src(0);
+  if (x.op() != Op::RESHAPE && !same_sizes(x.shape(), u.shape())) return {};
+  return reshape(x, u.shape());
+}
+
+constexpr OpSet kEmptied = (ops::elementwise | ops::movement | OpSet{Op::REDUCE, Op::CONTIGUOUS, Op::COPY});
+
+const Rules early = [] {
+  const Pat x = var("x");
+  return RuleList{
+      {op(Op::BIND, {x}).and_more(), [](const UOp& v) { return v; }, "a bound variable -> the variable"},
+      {op(Op::FUNCTION).as("call"), inline_function, "a call -> the function's body"},
+      {op(Op::GETTUPLE, {op(Op::TUPLE).as("tuple")}).as("get"),
+       [](const UOp& get, const UOp& tuple) { return tuple.src(static_cast<size_t>(get.arg().integer())); },
+       "a value of a tuple -> the value"},
+      {op({Op::DETACH, Op::CONTIGUOUS_BACKWARD}, {x}), x},
+      {op(Op::NOOP, {x}), x},
+      {op(kEmptied).as("u"), empty_value,
+       "a tensor without elements -> a constant; a reduce of none -> its start"},
+      {op(Op::RESHAPE).as("u"), merge_reshapes, "a reshape of a reshape -> one"},
+      {op(Op::CONTIGUOUS, {op(Op::CONTIGUOUS).as("x")}), [](const UOp& inner) { return inner; },
+       "contiguous(contiguous(x)) -> contiguous(x)"},
+      {op(Op::CONTIGUOUS, {x}), [](const UOp& v) { return is_whole_memory(v) ? v : UOp(); },
+       "contiguous(memory) -> memory"},
+      {op(Op::COPY, {x, var("device")}).as("copy"), simplify_copy,
+       "copies of constants, to the same device, of views"},
+      {op(Op::STORE, {var("target"), var("value")}).as("store"), simplify_store,
+       "stores of nothing, of itself"},
+      {op(Op::AFTER).as("u"), simplify_after, "memory is under movement ops; the same twice -> once"},
+      {op(Op::REDUCE).as("reduce"), split_reduce, "a large reduce -> two"},
+  };
+};
+
+}  // namespace
+
+UOp early_rewrites(const UOp& sink) { return graph_rewrite(sink, early, {.name = "early rewrites"}); }
+
+UOp with_values_first(const UOp& sink, const UOps& stores) {
+  std::unordered_map<UOp, UOp> map;
+  for (const UOp& s : stores)
+    map.emplace(s,
+                s.with_src(UOps{s.src(0), contiguous(s.src(1)).rtag("it is stored where it is read from")}));
+  return sink.substitute(map);
+}
+
+UOp with_old_contents_kept(const UOp& sink, const UOps& memory) {
+  const NodeList order = sink.toposort([&](const UOp& u) { return u.op() != Op::SINK || same(u, sink); });
+  auto under = [](const UOp& u) -> const UOp& {
+    const UOp* m = &u;
+    while (m->op() == Op::AFTER || is_movement(m->op())) m = &m->src(0);
+    return *m;
+  };
+  NodeSet overwritten;
+  for (const UOp& u : order)
+    if (u.op() == Op::AFTER && std::ranges::find(memory, under(u)) != memory.end())
+      overwritten.insert(u.src(0));
+  NodeMap<UOp> as_value, as_memory;
+  for (const UOp& u : order) {
+    UOps sources, places;
+    for (size_t i = 0; i < u.src().size(); i++) {
+      const bool place = (u.op() == Op::AFTER || u.op() == Op::STORE) && i == 0;
+      const bool body = u.op() == Op::CALL && i == 0;
+      sources.push_back(body ? u.src(i) : place ? *as_memory.find(u.src(i)) : *as_value.find(u.src(i)));
+      places.push_back(body ? u.src(i) : i == 0 ? *as_memory.find(u.src(i)) : *as_value.find(u.src(i)));
+    }
+    if (u.op() == Op::SINK && !same(u, sink)) sources = places = UOps(u.src().begin(), u.src().end());
+    const UOp value = u.with_src(sources);
+    as_memory.emplace(u, is_movement(u.op()) || u.op() == Op::AFTER ? u.with_src(places) : value);
+    as_value.emplace(
+        u, overwritten.contains(u) ? contiguous(value).rtag("it is read after it is overwritten") : value);
+  }
+  return *as_value.find(sink);
+}
+
+}  // namespace quern

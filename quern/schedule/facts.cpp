@@ -1,0 +1,188 @@
+#include "quern/schedule/facts.h"
+
+#include <algorithm>
+#include <ranges>
+
+#include "quern/ir/saturate.h"
+
+namespace quern {
+namespace {
+
+constexpr int64_t kMost = int64_t{1} << 60;
+int64_t capped(wide v) { return static_cast<int64_t>(std::min<wide>(v, kMost)); }
+
+int64_t cost_of(Op op) {
+  switch (op) {
+    case Op::EXP2:
+    case Op::LOG2:
+    case Op::SIN:
+    case Op::POW:
+    case Op::THREEFRY: return 8;
+    case Op::FDIV:
+    case Op::RECIP:
+    case Op::SQRT:
+    case Op::FLOORDIV:
+    case Op::FLOORMOD:
+    case Op::TRUNCDIV:
+    case Op::TRUNCMOD: return 4;
+    default: return 1;
+  }
+}
+
+uint64_t bit(size_t axis) { return uint64_t{1} << std::min<size_t>(axis, 63); }
+
+// Axes of the source to axes of the result, by groups of axes with as many elements.
+uint64_t through_reshape(const UOp& u, uint64_t axes) {
+  const UOps &from = u.src(0).shape(), &to = u.shape();
+  uint64_t result = 0;
+  size_t i = 0, j = 0;
+  while (i < from.size() || j < to.size()) {
+    uint64_t group_from = 0, group_to = 0;
+    wide a = 1, b = 1;
+    auto take_from = [&] { group_from |= bit(i), a = saturating_mul(a, size_of(from[i++])); };
+    auto take_to = [&] { group_to |= bit(j), b = saturating_mul(b, size_of(to[j++])); };
+    if (i < from.size()) take_from();
+    if (j < to.size()) take_to();
+    while (a != b && (i < from.size() || j < to.size())) {
+      if ((a < b && i < from.size()) || j == to.size())
+        take_from();
+      else
+        take_to();
+    }
+    if ((group_from & axes) != 0) result |= group_to;
+  }
+  for (size_t k = 0; k < to.size(); k++)
+    if (to[k].equals(1)) result &= ~bit(k);
+  return result;
+}
+
+uint64_t through(const UOp& u, uint64_t axes) {
+  const UOps& from = u.src(0).shape();
+  uint64_t result = 0;
+  switch (u.op()) {
+    case Op::RESHAPE: return through_reshape(u, axes);
+    case Op::PERMUTE: {
+      const Ints& order = u.arg().ints();
+      for (size_t i = 0; i < order.size(); i++)
+        if ((axes & bit(static_cast<size_t>(order[i]))) != 0) result |= bit(i);
+      return result;
+    }
+    case Op::EXPAND:
+      for (size_t i = 0; i < from.size(); i++)
+        if (!from[i].equals(1)) result |= axes & bit(i);
+      return result;
+    default: return axes;
+  }
+}
+
+}  // namespace
+
+int64_t size_of(const UOp& size) { return capped(size.vmax()); }
+
+int64_t elements_at_most(Sources sizes) {
+  wide n = 1;
+  for (const UOp& s : sizes) n = std::min<wide>(n * size_of(s), kMost);
+  return static_cast<int64_t>(n);
+}
+
+bool has_memory(const UOp& u) {
+  switch (u.op()) {
+    case Op::BUFFER:
+    case Op::PARAM:
+    case Op::AFTER:
+    case Op::CONTIGUOUS:
+    case Op::COPY:
+    case Op::MSTACK:
+    case Op::MSELECT:
+    case Op::SLICE: return true;
+    default: return false;
+  }
+}
+
+FactsOf::FactsOf(const NodeList& order) {
+  facts_.reserve(order.size());
+  for (const UOp& u : order) {
+    Facts f = compute(u);
+    facts_.emplace(u, std::move(f));
+  }
+  find_shared(order);
+  for (const UOp& u : order) *facts_.find(u) = compute(u);
+}
+
+// Each node belongs to the store that it is computed for, or to several. Where several begin there will be
+// memory.
+void FactsOf::find_shared(const NodeList& order) {
+  constexpr int kNone = -1, kSeveral = -2;
+  NodeMap<int> owner;  // of a node: the one store among its users, so far
+  auto meet = [&](const UOp& u, int by) {
+    const auto [at, added] = owner.emplace(u, by);
+    if (!added && *at != by && by != kNone) *at = *at == kNone ? by : kSeveral;
+  };
+  int next = 0;
+  for (const UOp& u : std::views::reverse(order)) {
+    const int* known = owner.find(u);
+    int by = known ? *known : kNone;
+    if (u.op() == Op::STORE || u.op() == Op::CONTIGUOUS || u.op() == Op::COPY || u.op() == Op::CALL)
+      by = next++;
+    const bool value = is_elementwise(u.op()) || u.op() == Op::REDUCE;
+    if (by == kSeveral && value && facts_.find(u)->heavy) {
+      shared_.insert(u);
+      by = next++;
+    } else if (has_memory(u) && u.op() != Op::CONTIGUOUS && u.op() != Op::COPY) {
+      continue;
+    }
+    for (const UOp& s : u.src()) meet(s, by);
+  }
+}
+
+Facts FactsOf::compute(const UOp& u) const {
+  Facts f;
+  if (u.op() == Op::DEVICE) {
+    f.device = u;
+    return f;
+  }
+  if (u.op() == Op::COPY || u.op() == Op::BUFFER) {
+    f.device = u.src(1);
+  } else {
+    for (const UOp& s : u.src())
+      if (const Facts& of = (*this)[s]; of.device) {
+        f.device = of.device;
+        break;
+      }
+  }
+  if (has_memory(u)) {
+    f.loads = 1;
+    f.bytes = capped(static_cast<wide>(elements_at_most(u.shape())) * u.dtype().bytes());
+    return f;
+  }
+  const bool value = is_elementwise(u.op()) || is_movement(u.op()) || u.op() == Op::REDUCE ||
+                     u.op() == Op::DETACH || u.op() == Op::CONTIGUOUS_BACKWARD || u.op() == Op::NOOP ||
+                     u.op() == Op::GETTUPLE;
+  if (!value) return f;
+  const size_t values = is_elementwise(u.op()) ? u.src().size() : std::min<size_t>(u.src().size(), 1);
+  for (const UOp& s : u.src().first(values)) {
+    const Facts& of = (*this)[s];
+    if (shared_.contains(s)) {
+      f.loads = capped(static_cast<wide>(f.loads) + 1);
+      f.bytes = capped(static_cast<wide>(f.bytes) + elements_at_most(s.shape()) * s.dtype().bytes());
+      continue;
+    }
+    f.heavy |= of.heavy;
+    f.heavy_axes |= is_movement(u.op()) ? through(u, of.heavy_axes) : of.heavy_axes;
+    f.cost = capped(static_cast<wide>(f.cost) + of.cost);
+    f.loads = capped(static_cast<wide>(f.loads) + of.loads);
+    f.bytes = capped(static_cast<wide>(f.bytes) + of.bytes);
+  }
+  if (is_elementwise(u.op())) f.cost += cost_of(u.op());
+  if (u.op() == Op::REDUCE) {
+    f.heavy = true;
+    f.heavy_axes = 0;
+    const UOps& shape = u.shape();
+    for (size_t i = 0; i < shape.size(); i++)
+      if (!shape[i].equals(1)) f.heavy_axes |= bit(i);
+    f.cost = f.loads = 1;  // once it is hoisted or staged
+  }
+  return f;
+}
+
+}  // namespace quern

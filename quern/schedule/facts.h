@@ -1,0 +1,42 @@
+// What the scheduler wants to know of a tensor-level node before it decides anything: what it costs to
+// compute one element again, and which axes the reduces below it depend on.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "quern/ir/node_map.h"
+#include "quern/ir/uop.h"
+
+namespace quern {
+
+// Of the values that would be computed together with a node: down to memory, or to what surely gets memory.
+struct Facts {
+  bool heavy = false;       // a reduce is among them
+  uint64_t heavy_axes = 0;  // the axes of the node that these reduces depend on, as bits
+  int64_t cost = 0;         // operations for one element, the insides of reduces not counted
+  int64_t loads = 0;        // places in memory that are read for one element
+  int64_t bytes = 0;  // memory that all elements together read, each buffer once for each time it is named
+  UOp device;         // DEVICE; none: constants only
+};
+
+// Always in memory, whatever it costs: what the user asked for, what another device or a kernel of the user's
+// needs.
+bool has_memory(const UOp& node);
+
+class FactsOf {
+ public:
+  explicit FactsOf(const NodeList& order);  // sources before users
+  const Facts& operator[](const UOp& node) const { return *facts_.find(node); }
+
+ private:
+  void find_shared(const NodeList& order);
+  Facts compute(const UOp& node) const;
+  NodeMap<Facts> facts_;
+  NodeSet shared_;  // values with reduces that several kernels will want: they are as good as memory
+};
+
+int64_t size_of(const UOp& size);         // a number; a symbolic size at its largest
+int64_t elements_at_most(Sources sizes);  // saturating
+
+}  // namespace quern

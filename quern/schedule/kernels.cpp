@@ -1,0 +1,294 @@
+#include "quern/schedule/kernels.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <queue>
+
+#include "quern/ir/error.h"
+#include "quern/ir/movement.h"
+#include "quern/ir/node_map.h"
+#include "quern/schedule/facts.h"
+
+namespace quern {
+bool is_memory(const UOp& u) {
+  return u.op() == Op::BUFFER || u.op() == Op::MSTACK || u.op() == Op::MSELECT || u.op() == Op::SLICE ||
+         (u.op() == Op::PARAM && !u.dtype().is_ptr());
+}
+// What an AFTER stands for.
+const UOp& memory_under(const UOp& u) {
+  const UOp* m = &u;
+  while (m->op() == Op::AFTER) m = &m->src(0);
+  return *m;
+}
+namespace {
+
+bool is_global_state(const UOp& u) {
+  return (u.op() == Op::AFTER && is_memory(memory_under(u))) || is_memory(u);
+}
+
+// ---- one kernel
+// ---------------------------------------------------------------------------------------------
+
+struct Kernel {
+  UOp effect;
+  UOp program;
+  UOps states;  // the memory of each PARAM, in the state in which it is used: a BUFFER, or an AFTER over one
+};
+
+class Cutter {
+ public:
+  explicit Cutter(const UOp& effect) : effect_(effect) {}
+
+  // False when memory is used in two states.
+  bool run(Kernel& kernel, UOps& contested) {
+    kernel.effect = effect_;
+    if (effect_.op() == Op::CALL) {
+      kernel.program = effect_.src(0);
+      for (const UOp& s : effect_.src().subspan(1)) kernel.states.push_back(s);
+      return true;
+    }
+    const UOp& body = effect_.op() == Op::END ? effect_.src(0) : effect_;
+    const UOp& store = body.op() == Op::GROUP ? body.src(0) : body;
+    if (store.src(1).op() == Op::COPY) {
+      kernel.program =
+          UOp::make(Op::COPY, store.src(1).dtype(), {param_of(store.src(1).src(0), 1), store.src(1).src(1)});
+      kernel.states = {store.src(0), store.src(1).src(0)};
+      return true;
+    }
+    order_ = std::make_unique<NodeList>(effect_.toposort([](const UOp& u) { return !is_global_state(u); }));
+    if (body.op() == Op::GROUP)
+      for (const UOp& s : body.src()) slot(s.src(0).src(0));
+    else
+      slot(store.src(0).src(0));
+    number_ranges();
+    for (const UOp& u : *order_) rewrite(u);
+    kernel.program = UOp::make(Op::SINK, dtypes::void_, {*done_.find(effect_)},
+                               KernelArg{.name = name(), .opts = {}, .reasons = reasons_});
+    kernel.states = states_;
+    for (size_t i = 0; i < states_.size(); i++)
+      for (size_t k = i + 1; k < states_.size(); k++)
+        if (same(memory_under(states_[i]), memory_under(states_[k])))
+          contested.push_back(memory_under(states_[i]));
+    return contested.empty();
+  }
+
+ private:
+  static UOp param_of(const UOp& memory, int64_t slot) {
+    const int64_t elements = elements_at_most(memory_under(memory).shape());
+    return UOp::make(Op::PARAM, memory.dtype().ptr(elements), {}, slot);
+  }
+  UOp slot(const UOp& state) {
+    for (size_t i = 0; i < states_.size(); i++)
+      if (same(states_[i], state)) return param_of(state, static_cast<int64_t>(i));
+    states_.push_back(state);
+    return param_of(state, std::ssize(states_) - 1);
+  }
+
+  // Output loops first, those that reduces depend on outside of the others; then the loops of reduces as they
+  // come.
+  void number_ranges() {
+    UOps outputs, inner;
+    if (effect_.op() == Op::END) outputs.assign(effect_.src().begin() + 1, effect_.src().end());
+    std::erase_if(outputs, [](const UOp& r) { return r.op() != Op::RANGE; });
+    std::map<int64_t, int> needed;
+    auto need = [&](const UOp& u) {
+      for (const UOp& r : u.ranges()) needed[r.arg().range().id]++;
+    };
+    for (const UOp& u : *order_) {
+      if (u.op() == Op::REDUCE) need(u);
+      if (u.op() == Op::BARRIER) need(u);
+      if (u.op() == Op::RANGE && std::ranges::find(outputs, u) == outputs.end()) inner.push_back(u);
+    }
+    std::ranges::stable_sort(outputs, [&](const UOp& a, const UOp& b) {
+      const int64_t x = a.arg().range().id, y = b.arg().range().id;
+      return needed[x] != needed[y] ? needed[x] > needed[y] : x < y;
+    });
+    for (const UOp& r : outputs)
+      number_[r.arg().range().id] = std::ssize(number_), sizes_.push_back(r.src(0));
+    for (const UOp& r : inner) number_[r.arg().range().id] = std::ssize(number_);
+    outputs_ = outputs;
+  }
+
+  void rewrite(const UOp& u) {
+    if (is_global_state(u)) {
+      done_.emplace(u, slot(u));
+      return;
+    }
+    UOps sources;
+    for (const UOp& s : u.src()) sources.push_back(*done_.find(s));
+    switch (u.op()) {
+      case Op::RANGE: {
+        RangeArg arg = u.arg().range();
+        arg.id = number_.at(arg.id);
+        done_.emplace(u, u.replace({.src = sources, .arg = arg}));
+        return;
+      }
+      case Op::DEFINE_LOCAL: {
+        const auto [at, added] = locals_.emplace(u.arg().integer(), std::ssize(locals_));
+        done_.emplace(u, u.replace({.arg = at->second}));
+        return;
+      }
+      case Op::REDUCE: reduces_ = true; break;
+      case Op::STORE: {
+        if (!u.tag().none()) reasons_.push_back(u.tag().text());
+        const DType memory = memory_under(sources[0].src(0)).dtype();
+        const UOp address = sources[0].replace({.dtype = memory});
+        done_.emplace(u, UOp::make(Op::STORE, dtypes::void_, {address, sources[1]}));
+        return;
+      }
+      case Op::END: {
+        if (!same(u, effect_)) break;
+        UOps closed{sources[0]};
+        for (const UOp& r : outputs_) closed.push_back(*done_.find(r));
+        done_.emplace(u, u.with_src(closed));
+        return;
+      }
+      case Op::CONST:
+        if (!u.src().empty()) {
+          done_.emplace(u, UOp::constant(u.dtype(), u.value()));
+          return;
+        }
+        break;
+      case Op::BIND: done_.emplace(u, sources[0]); return;
+      default: break;
+    }
+    done_.emplace(u, u.src().empty() ? u : u.with_src(sources));
+  }
+
+  std::string name() const {
+    std::string s = reduces_ ? "r" : "e";
+    for (const UOp& size : sizes_)
+      s += "_" + (size.is_int_const() ? to_string(size.int_value()) : std::string("n"));
+    return s;
+  }
+
+  const UOp effect_;
+  std::unique_ptr<NodeList> order_;
+  NodeMap<UOp> done_;
+  UOps states_, outputs_, sizes_;
+  std::map<int64_t, int64_t> number_, locals_;
+  Texts reasons_;
+  bool reduces_ = false;
+};
+
+// ---- the order of kernels
+// -----------------------------------------------------------------------------------
+
+class Splitter {
+ public:
+  Steps run(const UOp& sink) {
+    gather(sink);
+    Steps result;
+    if (!contested_.empty()) {
+      result.contested = std::move(contested_);
+      return result;
+    }
+    order_accesses();
+    return in_order();
+  }
+
+ private:
+  // Every effect that an AFTER over global memory waits for is a kernel.
+  void gather(const UOp& sink) {
+    const NodeList order = sink.toposort([&](const UOp& u) { return u.op() != Op::SINK || same(u, sink); });
+    for (const UOp& u : order) {
+      if (u.op() != Op::AFTER || !is_memory(memory_under(u))) continue;
+      states_.push_back(u);
+      for (const UOp& e : u.src().subspan(1)) add_effect(e);
+    }
+    for (const UOp& e : sink.src())
+      if (e.op() != Op::AFTER && !is_memory(e)) add_effect(e);
+  }
+  void add_effect(const UOp& e) {
+    if (e.op() == Op::GROUP) {
+      for (const UOp& s : e.src()) add_effect(s);
+      return;
+    }
+    if (e.op() == Op::NOOP || !kernel_of_.emplace(e, kernels_.size()).second) return;
+    kernels_.emplace_back();
+    Cutter(e).run(kernels_.back(), contested_);
+  }
+  void effects_of(const UOp& after, std::vector<size_t>& into) const {
+    UOps stack(after.src().begin() + 1, after.src().end());
+    while (!stack.empty()) {
+      const UOp e = std::move(stack.back());
+      stack.pop_back();
+      if (e.op() == Op::GROUP)
+        stack.insert(stack.end(), e.src().begin(), e.src().end());
+      else if (const size_t* k = kernel_of_.find(e))
+        into.push_back(*k);
+    }
+  }
+
+  void order_accesses() {
+    waits_.resize(kernels_.size());
+    std::map<UOp, std::vector<size_t>, bool (*)(const UOp&, const UOp&)> readers(before);
+    for (size_t k = 0; k < kernels_.size(); k++)
+      for (const UOp& used : kernels_[k].states) {
+        const UOp& state = used.op() == Op::SLICE ? used.src(0) : used;
+        readers[state].push_back(k);
+        for (const UOp* s = &state; s->op() == Op::AFTER; s = &s->src(0)) effects_of(*s, waits_[k]);
+      }
+    for (const UOp& after : states_) {
+      std::vector<size_t> writers;
+      effects_of(after, writers);
+      for (size_t reader : readers[after.src(0)])
+        for (size_t writer : writers)
+          if (reader != writer && !is_effect_on(reader, after)) waits_[writer].push_back(reader);
+    }
+  }
+  bool is_effect_on(size_t kernel, const UOp& after) const {
+    std::vector<size_t> writers;
+    effects_of(after, writers);
+    return std::ranges::find(writers, kernel) != writers.end();
+  }
+
+  Steps in_order() {
+    Steps result;
+    std::vector<std::vector<size_t>> next(kernels_.size());
+    std::vector<size_t> open(kernels_.size());
+    for (size_t k = 0; k < kernels_.size(); k++) {
+      std::ranges::sort(waits_[k]);
+      waits_[k].erase(std::ranges::unique(waits_[k]).begin(), waits_[k].end());
+      for (size_t w : waits_[k])
+        if (w != k) next[w].push_back(k), open[k]++;
+    }
+    std::priority_queue<size_t, std::vector<size_t>, std::greater<>> ready;
+    for (size_t k = 0; k < kernels_.size(); k++)
+      if (open[k] == 0) ready.push(k);
+    while (!ready.empty()) {
+      const size_t k = ready.top();
+      ready.pop();
+      Step step{kernels_[k].program, {}};
+      for (const UOp& s : kernels_[k].states) step.buffers.push_back(plain(s));
+      result.steps.push_back(std::move(step));
+      for (size_t n : next[k])
+        if (--open[n] == 0) ready.push(n);
+    }
+    if (result.steps.size() == kernels_.size()) return result;
+    result.steps.clear();
+    for (size_t k = 0; k < kernels_.size(); k++)  // what waits in a circle
+      if (open[k] != 0)
+        for (const UOp& state : kernels_[k].states)
+          result.contested.push_back(memory_under(state.op() == Op::SLICE ? state.src(0) : state));
+    return result;
+  }
+
+  static UOp plain(const UOp& state) {
+    if (state.op() == Op::SLICE) return state.with_src(UOps{memory_under(state.src(0)), state.src(1)});
+    return memory_under(state);
+  }
+
+  std::vector<Kernel> kernels_;
+  NodeMap<size_t> kernel_of_;
+  UOps states_, contested_;
+  std::vector<std::vector<size_t>> waits_;
+};
+
+}  // namespace
+
+Steps split_into_kernels(const UOp& sink) { return Splitter().run(sink); }
+
+}  // namespace quern
