@@ -16,3 +16,4 @@
 #include "quern/ir/symbolic.h"
 #include "quern/ir/trace.h"
 #include "quern/ir/uop.h"
+#include "quern/tensor/tensor.h"

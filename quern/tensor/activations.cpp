@@ -21,7 +21,8 @@ Tensor Tensor::sigmoid() const {
 
 // max(x, 0) + log(1 + exp(-|x|)), for beta = 1.
 Tensor Tensor::softplus(double beta) const {
-  if (!(beta > 0) || !std::isfinite(beta)) throw Error(fmt::format("softplus: beta is {}; it must be positive", beta));
+  if (!(beta > 0) || !std::isfinite(beta))
+    throw Error(fmt::format("softplus: beta is {}; it must be positive", beta));
   return in_wide_float(*this, [&](const Tensor& x) {
     const Tensor scaled = x * beta, size = select(scaled.lt(0), scaled.neg(), scaled);
     const Tensor positive = select(scaled.lt(0), like(x, 0), scaled);
@@ -45,20 +46,17 @@ Tensor Tensor::leaky_relu(double slope) const {
 
 // exp(x) - 1 where x is negative; elsewhere it sees 0.
 Tensor Tensor::elu(double alpha) const {
-  return in_wide_float(*this, [&](const Tensor& x) {
-    return select(x.gt(0), x, x.minimum(0).expm1() * alpha);
-  });
+  return in_wide_float(*this,
+                       [&](const Tensor& x) { return select(x.gt(0), x, x.minimum(0).expm1() * alpha); });
 }
 Tensor Tensor::celu(double alpha) const {
   if (alpha == 0) throw Error("celu: alpha is 0");
-  return in_wide_float(*this, [&](const Tensor& x) {
-    return x.maximum(0) + ((x / alpha).expm1() * alpha).minimum(0);
-  });
+  return in_wide_float(
+      *this, [&](const Tensor& x) { return x.maximum(0) + ((x / alpha).expm1() * alpha).minimum(0); });
 }
 Tensor Tensor::selu(double alpha, double gamma) const {
-  return in_wide_float(*this, [&](const Tensor& x) {
-    return select(x.gt(0), x, x.minimum(0).expm1() * alpha) * gamma;
-  });
+  return in_wide_float(
+      *this, [&](const Tensor& x) { return select(x.gt(0), x, x.minimum(0).expm1() * alpha) * gamma; });
 }
 
 Tensor Tensor::gelu(const std::string& approximate) const {

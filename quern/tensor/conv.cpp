@@ -9,19 +9,24 @@ namespace {
 
 void check_groups(const char* who, int64_t groups, int64_t channels, const char* which) {
   if (groups < 1) throw Error(fmt::format("{}: groups is {}; it must be positive", who, groups));
-  if (channels % groups != 0) throw ShapeError(fmt::format("{}: {} {} channels cannot be divided into {} groups", who, channels, which, groups));
+  if (channels % groups != 0)
+    throw ShapeError(
+        fmt::format("{}: {} {} channels cannot be divided into {} groups", who, channels, which, groups));
 }
 
 size_t spatial_axes(const char* who, const Tensor& x, const Tensor& weight) {
   if (weight.ndim() < 3 || x.ndim() != weight.ndim())
-    throw ShapeError(fmt::format("{}: input {} and weight {} need the same number of axes, at least 3", who, shape_text(x.shape()), shape_text(weight.shape())));
+    throw ShapeError(fmt::format("{}: input {} and weight {} need the same number of axes, at least 3", who,
+                                 shape_text(x.shape()), shape_text(weight.shape())));
   return static_cast<size_t>(weight.ndim() - 2);
 }
 
-Tensor with_bias(const char* who, const Tensor& y, const std::optional<Tensor>& bias, int64_t channels, size_t n) {
+Tensor with_bias(const char* who, const Tensor& y, const std::optional<Tensor>& bias, int64_t channels,
+                 size_t n) {
   if (!bias) return y;
   if (bias->ndim() != 1 || !detail::same_dims(bias->size(0), channels))
-    throw ShapeError(fmt::format("{}: bias has shape {}, expected ({},)", who, shape_text(bias->shape()), channels));
+    throw ShapeError(
+        fmt::format("{}: bias has shape {}, expected ({},)", who, shape_text(bias->shape()), channels));
   Shape shape{1, channels};
   shape.insert(shape.end(), n, Dim(1));
   return y + bias->reshape(shape);
@@ -34,7 +39,8 @@ Tensor Tensor::conv2d(const Tensor& weight, const std::optional<Tensor>& bias, c
   const int64_t out = detail::int_size("conv2d", weight, 0), in = detail::int_size("conv2d", weight, 1);
   check_groups("conv2d", o.groups, out, "output");
   if (const int64_t channels = detail::int_size("conv2d", *this, 1); channels != in * o.groups)
-    throw ShapeError(fmt::format("conv2d: weight has {} input channels, input has {} (groups={})", in, channels, o.groups));
+    throw ShapeError(fmt::format("conv2d: weight has {} input channels, input has {} (groups={})", in,
+                                 channels, o.groups));
   detail::check_same_device("conv2d", {*this, weight});
   const Ints stride = detail::per_axis("conv2d", "stride", o.stride, n, 1);
   const Ints dilation = detail::per_axis("conv2d", "dilation", o.dilation, n, 1);
@@ -45,10 +51,13 @@ Tensor Tensor::conv2d(const Tensor& weight, const std::optional<Tensor>& bias, c
     kernel.push_back(detail::int_size("conv2d", weight, axis));
     const int64_t size = detail::int_size("conv2d", padded, axis), reach = (kernel[i] - 1) * dilation[i] + 1;
     if (kernel[i] < 1 || reach > size)
-      throw ShapeError(fmt::format("conv2d: the kernel reaches over {} elements, axis {} of the padded input has {}", reach, axis, size));
+      throw ShapeError(
+          fmt::format("conv2d: the kernel reaches over {} elements, axis {} of the padded input has {}",
+                      reach, axis, size));
   }
   const DType result = promote(dtype(), weight.dtype()), computed = detail::sum_dtype(result);
-  const Tensor windows = detail::pooled(padded, kernel, stride, dilation);  // (batch, channels, outputs..., kernel...)
+  const Tensor windows =
+      detail::pooled(padded, kernel, stride, dilation);  // (batch, channels, outputs..., kernel...)
   const Shape shape = windows.shape();
   // (batch, groups, 1, outputs..., channels of a group, kernel...)
   Shape grouped{shape[0], o.groups, in, Dim(1)};
@@ -72,14 +81,17 @@ Tensor Tensor::conv2d(const Tensor& weight, const std::optional<Tensor>& bias, c
 }
 
 // The transpose of a convolution is one of the input with zeros between its elements, by the reversed kernel.
-Tensor Tensor::conv_transpose2d(const Tensor& weight, const std::optional<Tensor>& bias, const ConvTransposeOptions& o) const {
+Tensor Tensor::conv_transpose2d(const Tensor& weight, const std::optional<Tensor>& bias,
+                                const ConvTransposeOptions& o) const {
   const char* who = "conv_transpose2d";
   const size_t n = spatial_axes(who, *this, weight);
-  const int64_t in = detail::int_size(who, weight, 0), out = detail::int_size(who, weight, 1);  // out: of a group
+  const int64_t in = detail::int_size(who, weight, 0),
+                out = detail::int_size(who, weight, 1);  // out: of a group
   check_groups(who, o.groups, in, "input");
   if (const int64_t channels = detail::int_size(who, *this, 1); channels != in)
     throw ShapeError(fmt::format("{}: weight has {} input channels, input has {}", who, in, channels));
-  const Ints stride = detail::per_axis(who, "stride", o.stride, n, 1), dilation = detail::per_axis(who, "dilation", o.dilation, n, 1);
+  const Ints stride = detail::per_axis(who, "stride", o.stride, n, 1),
+             dilation = detail::per_axis(who, "dilation", o.dilation, n, 1);
   const Ints extra = detail::per_axis(who, "output_padding", o.output_padding, n, 0);
   const Ints padding = detail::padding_of(who, o.padding, n);
   Tensor x = *this;
@@ -87,9 +99,11 @@ Tensor Tensor::conv_transpose2d(const Tensor& weight, const std::optional<Tensor
   for (size_t i = 0; i < n; i++) {
     const auto axis = static_cast<int64_t>(i + 2);
     const int64_t size = detail::int_size(who, x, axis), kernel = detail::int_size(who, weight, axis);
-    if (size < 1 || kernel < 1) throw ShapeError(fmt::format("{}: axis {} of input or kernel is empty", who, axis));
+    if (size < 1 || kernel < 1)
+      throw ShapeError(fmt::format("{}: axis {} of input or kernel is empty", who, axis));
     if (extra[i] >= std::max(stride[i], dilation[i]))
-      throw Error(fmt::format("{}: output_padding {} must be below stride {} or dilation {}", who, extra[i], stride[i], dilation[i]));
+      throw Error(fmt::format("{}: output_padding {} must be below stride {} or dilation {}", who, extra[i],
+                              stride[i], dilation[i]));
     spatial.push_back(axis);
     if (stride[i] > 1) {
       Shape rows = x.shape();
@@ -112,7 +126,8 @@ Tensor Tensor::conv_transpose2d(const Tensor& weight, const std::optional<Tensor
   Shape joined{o.groups * out, in / o.groups};
   joined.insert(joined.end(), kernel_shape.begin() + 2, kernel_shape.end());
   const Tensor filters = weight.flip(spatial).reshape(split).transpose(1, 2).reshape(joined);
-  return x.pad(around).conv2d(filters, bias, {.groups = o.groups, .stride = 1, .dilation = dilation, .padding = 0});
+  return x.pad(around).conv2d(filters, bias,
+                              {.groups = o.groups, .stride = 1, .dilation = dilation, .padding = 0});
 }
 
 }  // namespace quern

@@ -28,7 +28,8 @@ CustomGradient on_nodes(const KernelGradient& gradient, const std::vector<Shape>
     }
     const std::vector<std::optional<Tensor>> found = gradient(given, arguments);
     if (found.size() != shapes.size())
-      throw Error(fmt::format("custom_kernel: its gradient gave {} tensors for {} arguments", found.size(), shapes.size()));
+      throw Error(fmt::format("custom_kernel: its gradient gave {} tensors for {} arguments", found.size(),
+                              shapes.size()));
     UOps result;
     for (size_t i = 0; i < found.size(); i++)
       result.push_back(found[i] ? quern::reshape(found[i]->uop(), call.src(i + 1).shape()) : UOp());
@@ -38,7 +39,8 @@ CustomGradient on_nodes(const KernelGradient& gradient, const std::vector<Shape>
 
 }  // namespace
 
-std::vector<Tensor> custom_kernel(const std::vector<Tensor>& arguments, const KernelBody& body, const KernelGradient& gradient) {
+std::vector<Tensor> custom_kernel(const std::vector<Tensor>& arguments, const KernelBody& body,
+                                  const KernelGradient& gradient) {
   if (arguments.empty()) throw Error("custom_kernel: no arguments are given");
   if (!body) throw Error("custom_kernel: the body is an empty function");
   detail::check_same_device("custom_kernel", arguments);
@@ -54,7 +56,8 @@ std::vector<Tensor> custom_kernel(const std::vector<Tensor>& arguments, const Ke
   }
   const UOp sink = body(params);
   if (!sink || sink.op() != Op::SINK)
-    throw Error(fmt::format("custom_kernel: the body gave {}, not a SINK", sink ? name(sink.op()) : "nothing"));
+    throw Error(
+        fmt::format("custom_kernel: the body gave {}, not a SINK", sink ? name(sink.op()) : "nothing"));
   if (gradient) set_custom_gradient(sink, on_nodes(gradient, shapes));
   UOps sources{sink};
   sources.insert(sources.end(), memory.begin(), memory.end());

@@ -18,17 +18,20 @@ namespace {
 std::u32string letters(const std::string& formula, const std::string& term, int64_t axes) {
   std::u32string result;
   const size_t dots = term.find("...");
-  if (dots != std::string::npos && term.find('.', dots + 3) != std::string::npos) refuse(formula, "more than one ellipsis in a term");
+  if (dots != std::string::npos && term.find('.', dots + 3) != std::string::npos)
+    refuse(formula, "more than one ellipsis in a term");
   const int64_t named = std::ssize(term) - (dots == std::string::npos ? 0 : 3);
   if (dots == std::string::npos ? axes != named : axes < named)
     refuse(formula, fmt::format("the term \"{}\" has {} letters for {} axes", term, named, axes));
   for (size_t i = 0; i < term.size(); i++) {
     if (i == dots) {
-      for (int64_t hidden = axes - named; hidden-- > 0;) result.push_back(static_cast<char32_t>(128 + hidden));
+      for (int64_t hidden = axes - named; hidden-- > 0;)
+        result.push_back(static_cast<char32_t>(128 + hidden));
       i += 2;
       continue;
     }
-    if (std::isalpha(static_cast<unsigned char>(term[i])) == 0) refuse(formula, fmt::format("'{}' is not a letter", term[i]));
+    if (std::isalpha(static_cast<unsigned char>(term[i])) == 0)
+      refuse(formula, fmt::format("'{}' is not a letter", term[i]));
     result.push_back(static_cast<char32_t>(term[i]));
   }
   return result;
@@ -46,7 +49,8 @@ std::vector<std::string> terms_of(const std::string& text) {
 
 }  // namespace
 
-Tensor Tensor::einsum(const std::string& formula, const std::vector<Tensor>& operands, std::optional<DType> dtype) {
+Tensor Tensor::einsum(const std::string& formula, const std::vector<Tensor>& operands,
+                      std::optional<DType> dtype) {
   std::string text;
   for (const char c : formula)
     if (c != ' ') text.push_back(c);
@@ -73,7 +77,9 @@ Tensor Tensor::einsum(const std::string& formula, const std::vector<Tensor>& ope
       if (!fresh && !detail::same_dims(known->second, size)) {
         const bool broadcast = names[a] >= 128 && (known->second == Dim(1) || size == Dim(1));
         if (!broadcast)
-          refuse(formula, fmt::format("{} is {} and {}", names[a] >= 128 ? "an axis of the ellipsis" : std::string("'") + static_cast<char>(names[a]) + "'",
+          refuse(formula, fmt::format("{} is {} and {}",
+                                      names[a] >= 128 ? "an axis of the ellipsis"
+                                                      : std::string("'") + static_cast<char>(names[a]) + "'",
                                       known->second.text(), size.text()));
         if (known->second == Dim(1)) known->second = size;
       }
@@ -99,8 +105,10 @@ Tensor Tensor::einsum(const std::string& formula, const std::vector<Tensor>& ope
     const int64_t named = std::ssize(right) - (dots == std::string::npos ? 0 : 3);
     result = letters(formula, right, named + (dots == std::string::npos ? 0 : static_cast<int64_t>(hidden)));
     for (size_t i = 0; i < result.size(); i++) {
-      if (!sizes.contains(result[i])) refuse(formula, fmt::format("'{}' of the result is in no term", static_cast<char>(result[i])));
-      if (result.find(result[i], i + 1) != std::u32string::npos) refuse(formula, fmt::format("'{}' is twice in the result", static_cast<char>(result[i])));
+      if (!sizes.contains(result[i]))
+        refuse(formula, fmt::format("'{}' of the result is in no term", static_cast<char>(result[i])));
+      if (result.find(result[i], i + 1) != std::u32string::npos)
+        refuse(formula, fmt::format("'{}' is twice in the result", static_cast<char>(result[i])));
     }
   } else {  // the ellipsis, then the letters that occur once, in order of the alphabet
     for (size_t i = hidden; i-- > 0;) result.push_back(static_cast<char32_t>(128 + i));

@@ -1,7 +1,9 @@
-// Exponentials, logarithms, trigonometry: from EXP2, LOG2, SIN, SQRT and polynomials. docs/tensor.md has the errors.
+// Exponentials, logarithms, trigonometry: from EXP2, LOG2, SIN, SQRT and polynomials. docs/tensor.md has the
+// errors.
 //
-// What only repairs rounding is detached: its derivative is 0, and its gradient would be noise. A branch that is not
-// taken must not see arguments that overflow, because 0 * inf in its gradient would be NaN: `piecewise` replaces them.
+// What only repairs rounding is detached: its derivative is 0, and its gradient would be noise. A branch that
+// is not taken must not see arguments that overflow, because 0 * inf in its gradient would be NaN:
+// `piecewise` replaces them.
 #include <cmath>
 #include <limits>
 #include <numbers>
@@ -21,8 +23,8 @@ using Function = std::function<Tensor(const Tensor&)>;
 bool is_double(const Tensor& x) { return x.dtype() == dtypes::float64; }
 
 // near(x) where the condition holds, else far(x). Both see `safe` where the other is taken.
-Tensor piecewise(const Tensor& condition, const Tensor& x, double safe_near, const Function& near, double safe_far,
-                 const Function& far) {
+Tensor piecewise(const Tensor& condition, const Tensor& x, double safe_near, const Function& near,
+                 double safe_far, const Function& far) {
   return select(condition, near(select(condition, x, like(x, safe_near))),
                 far(select(condition, like(x, safe_far), x)));
 }
@@ -41,15 +43,13 @@ Tensor polynomial(const Tensor& x, std::span<const double> c) {
 // Coefficients for float32 and float64: Chebyshev fits, computed with 50 digits.
 struct Fit {
   std::vector<double> single, twice;
-  Tensor operator()(const Tensor& x) const {
-    return polynomial(x, is_double(x) ? twice : single);
-  }
+  Tensor operator()(const Tensor& x) const { return polynomial(x, is_double(x) ? twice : single); }
 };
 
-// x + x z P(z), z = x^2: odd functions near 0.
+// x + x z P(z), z = x^2: odd functions near 0, where a zero keeps its sign.
 Tensor odd(const Tensor& x, const Fit& fit) {
   const Tensor z = x * x;
-  return multiply_add(x * z, fit(z), x);
+  return select(x.eq(0), x, multiply_add(x * z, fit(z), x));
 }
 
 // Two parts of a constant: what the dtype holds, and the rest.
@@ -63,7 +63,8 @@ Tensor float_exp(const Tensor& x) {
   const auto [high, low] = split(x, std::numbers::log2e_v<long double>);
   const Tensor t = x * high;
   const Tensor fixed = x.detach(), error = multiply_add(fixed, like(x, high), t.detach().neg()) + fixed * low;
-  const Tensor usable = t.abs().lt(is_double(x) ? 1080.0 : 160.0);  // beyond, the result is 0, infinite or NaN
+  const Tensor usable =
+      t.abs().lt(is_double(x) ? 1080.0 : 160.0);  // beyond, the result is 0, infinite or NaN
   const Tensor repair = select(usable, error * std::numbers::ln2, like(x, 0)).detach();
   const Tensor y = apply(Op::EXP2, t);
   return y * (repair + 1);
@@ -76,7 +77,8 @@ Tensor float_log1p(const Tensor& x) {
   const Tensor u = x + 1, difference = u - 1;
   const Tensor tiny = difference.eq(0);
   const Tensor infinite = x.eq(std::numeric_limits<double>::infinity());
-  const Tensor repair = select(tiny | infinite, like(x, 1), x / select(tiny, like(x, 1), difference)).detach();
+  const Tensor repair =
+      select(tiny | infinite, like(x, 1), x / select(tiny, like(x, 1), difference)).detach();
   return select(tiny, x, float_log(u) * repair);
 }
 
@@ -105,11 +107,12 @@ Tensor float_cos(const Tensor& x) {
 Tensor float_atan(const Tensor& x) {
   static const Fit fit = {
       {-0.3333333176, 0.1999953923, -0.1426391227, 0.1074326338, -0.06450377352},
-      {-0.33333333333333333, 0.19999999999999803, -0.14285714285659457, 0.11111111105119365, -0.090909087517060758,
-       0.076922963231577845, -0.06666423954373412, 0.058789182929757259, -0.052303754575766601, 0.045512338448295308,
-       -0.034561322968261451, 0.016275521683892552}};
+      {-0.33333333333333333, 0.19999999999999803, -0.14285714285659457, 0.11111111105119365,
+       -0.090909087517060758, 0.076922963231577845, -0.06666423954373412, 0.058789182929757259,
+       -0.052303754575766601, 0.045512338448295308, -0.034561322968261451, 0.016275521683892552}};
   // |x| > tan(3 pi/8): pi/2 + atan(-1/|x|); |x| > tan(pi/8): pi/4 + atan((|x| - 1) / (|x| + 1)).
-  const Tensor size = size_of(x), large = size.gt(2.414213562373095), medium = size.gt(0.4142135623730950) & large.logical_not();
+  const Tensor size = size_of(x), large = size.gt(2.414213562373095),
+               medium = size.gt(0.4142135623730950) & large.logical_not();
   const Tensor one = like(x, 1);
   const Tensor top = select(large, one.neg(), select(medium, size - 1, size));
   const Tensor bottom = select(large, size, select(medium, size + 1, one));
@@ -124,9 +127,10 @@ Tensor float_atan(const Tensor& x) {
 const Fit& asin_fit() {
   static const Fit fit = {
       {0.1666666634, 0.07500094761, 0.04459931916, 0.03110172783, 0.01714371682, 0.03370072632},
-      {0.16666666666666667, 0.075000000000001185, 0.044642857142550185, 0.030381944475693705, 0.022372157435623815,
-       0.017352816768546473, 0.013963775787848136, 0.011566511821890951, 0.0096214027473447689, 0.009322101501083091,
-       0.0030350071727256479, 0.019579201619747228, -0.019277545928587954, 0.029635026263550566}};
+      {0.16666666666666667, 0.075000000000001185, 0.044642857142550185, 0.030381944475693705,
+       0.022372157435623815, 0.017352816768546473, 0.013963775787848136, 0.011566511821890951,
+       0.0096214027473447689, 0.009322101501083091, 0.0030350071727256479, 0.019579201619747228,
+       -0.019277545928587954, 0.029635026263550566}};
   return fit;
 }
 
@@ -145,8 +149,8 @@ Tensor float_asin(const Tensor& x) {
 Tensor float_acos(const Tensor& x) {
   const auto [half, half_rest] = split(x, std::numbers::pi_v<long double> / 2);
   return piecewise(
-      x.abs().le(0.5), x, 0, [half = half, rest = half_rest](const Tensor& v) { return half - (odd(v, asin_fit()) - rest); },
-      0.75,
+      x.abs().le(0.5), x, 0,
+      [half = half, rest = half_rest](const Tensor& v) { return half - (odd(v, asin_fit()) - rest); }, 0.75,
       [](const Tensor& v) {
         const Tensor angle = asin_of_half_rest(size_of(v));
         return select(v.lt(0), std::numbers::pi - angle, angle);
@@ -156,9 +160,10 @@ Tensor float_acos(const Tensor& x) {
 Tensor float_tanh(const Tensor& x) {
   static const Fit fit = {
       {-0.3333333317, 0.1333330343, -0.05395922856, 0.02176866633, -0.008343119639, 0.002291809421},
-      {-0.33333333333333333, 0.13333333333333321, -0.053968253968235726, 0.021869488535124273, -0.008863235499567354,
-       0.0035921275039821882, -0.0014558283645951344, 0.00058998159053386605, -0.0002388884877707698,
-       9.6038403942704612e-5, -3.7076300627988457e-5, 1.2205070696543846e-5, -2.4366763192579536e-6}};
+      {-0.33333333333333333, 0.13333333333333321, -0.053968253968235726, 0.021869488535124273,
+       -0.008863235499567354, 0.0035921275039821882, -0.0014558283645951344, 0.00058998159053386605,
+       -0.0002388884877707698, 9.6038403942704612e-5, -3.7076300627988457e-5, 1.2205070696543846e-5,
+       -2.4366763192579536e-6}};
   return piecewise(
       x.abs().lt(0.625), x, 0, [](const Tensor& v) { return odd(v, fit); }, 1,
       [](const Tensor& v) {  // beyond 20 it is 1
@@ -169,19 +174,19 @@ Tensor float_tanh(const Tensor& x) {
 
 // The Taylor series: the terms fall like factorials.
 Tensor sinh_near_zero(const Tensor& x) {
-  static const Fit series = {{1.0 / 6, 1.0 / 120, 1.0 / 5040, 1.0 / 362880, 1.0 / 39916800},
-                             {1.0 / 6, 1.0 / 120, 1.0 / 5040, 1.0 / 362880, 1.0 / 39916800, 1.0 / 6227020800.0,
-                              1.0 / 1307674368000.0, 1.0 / 355687428096000.0, 1.0 / 121645100408832000.0}};
+  static const Fit series = {
+      {1.0 / 6, 1.0 / 120, 1.0 / 5040, 1.0 / 362880, 1.0 / 39916800},
+      {1.0 / 6, 1.0 / 120, 1.0 / 5040, 1.0 / 362880, 1.0 / 39916800, 1.0 / 6227020800.0,
+       1.0 / 1307674368000.0, 1.0 / 355687428096000.0, 1.0 / 121645100408832000.0}};
   return odd(x, series);
 }
 
 // Halves of exponentials as products of square roots, which do not overflow before the result does.
 Tensor float_sinh(const Tensor& x) {
-  return piecewise(
-      x.abs().lt(1), x, 0, sinh_near_zero, 1, [](const Tensor& v) {
-        const Tensor root = float_exp(size_of(v) * 0.5);
-        return with_sign_of(v, (root * 0.5) * root - 0.5 / root / root);
-      });
+  return piecewise(x.abs().lt(1), x, 0, sinh_near_zero, 1, [](const Tensor& v) {
+    const Tensor root = float_exp(size_of(v) * 0.5);
+    return with_sign_of(v, (root * 0.5) * root - 0.5 / root / root);
+  });
 }
 Tensor float_cosh(const Tensor& x) {
   const Tensor root = float_exp(x.abs() * 0.5);
@@ -202,7 +207,7 @@ Tensor float_asinh(const Tensor& x) {
 }
 Tensor float_acosh(const Tensor& x) {
   return piecewise(
-      x.lt(too_large_to_square(x)) , x, 2,
+      x.lt(too_large_to_square(x)), x, 2,
       [](const Tensor& v) {
         const Tensor above = v - 1;
         return float_log1p(above + (above * (v + 1)).sqrt());
@@ -215,21 +220,21 @@ Tensor float_atanh(const Tensor& x) {
 }
 
 Tensor float_erf(const Tensor& x) {
-  static const Fit near = {{1.128379167, -0.3761263847, 0.112837825, -0.02686543073, 0.005221031808, -0.0008484080406,
-                            0.0001126595903, -9.667044571e-6},
-                           {1.1283791670955126, -0.37612638903183752, 0.11283791670955126, -0.026866170645131219,
-                            0.005223977625441674, -0.00085483270234030006, 0.00012055332978879484,
-                            -1.4925650236967502e-5, 1.6462110782018636e-6, -1.6365768648832072e-7,
-                            1.4806027146128752e-8, -1.2277734486795523e-9, 9.3237235181530235e-11,
-                            -6.1967364287876903e-12, 2.806712819561113e-13}};
+  static const Fit near = {
+      {1.128379167, -0.3761263847, 0.112837825, -0.02686543073, 0.005221031808, -0.0008484080406,
+       0.0001126595903, -9.667044571e-6},
+      {1.1283791670955126, -0.37612638903183752, 0.11283791670955126, -0.026866170645131219,
+       0.005223977625441674, -0.00085483270234030006, 0.00012055332978879484, -1.4925650236967502e-5,
+       1.6462110782018636e-6, -1.6365768648832072e-7, 1.4806027146128752e-8, -1.2277734486795523e-9,
+       9.3237235181530235e-11, -6.1967364287876903e-12, 2.806712819561113e-13}};
   // erfc(x) exp(x^2) in t = 1 / (x + 1.5)
-  static const Fit far = {{-1.327697648e-5, 0.5647722906, 0.8349912461, 1.114247379, -0.2761030621, 3.781341267,
-                           -15.32011349, 22.55308642, -15.5362196, 4.222236551},
-                          {1.3882342172648778e-8, 0.56418842998528685, 0.84632932791648067, 0.986240739280505,
-                           0.65318184538175897, -0.7602205668232428, 0.1543927528823946, -18.364459223846143,
-                           101.41029620611886, -444.22285571930029, 1665.392005082202, -4711.3198620386306,
-                           9652.2383387535547, -14213.274669540126, 14801.707846068513, -10427.230259039018,
-                           4484.0709615873591, -892.81192937071468}};
+  static const Fit far = {
+      {-1.327697648e-5, 0.5647722906, 0.8349912461, 1.114247379, -0.2761030621, 3.781341267, -15.32011349,
+       22.55308642, -15.5362196, 4.222236551},
+      {1.3882342172648778e-8, 0.56418842998528685, 0.84632932791648067, 0.986240739280505,
+       0.65318184538175897, -0.7602205668232428, 0.1543927528823946, -18.364459223846143, 101.41029620611886,
+       -444.22285571930029, 1665.392005082202, -4711.3198620386306, 9652.2383387535547, -14213.274669540126,
+       14801.707846068513, -10427.230259039018, 4484.0709615873591, -892.81192937071468}};
   return piecewise(
       x.abs().lt(1), x, 0, [](const Tensor& v) { return v * near(v * v); }, 1,
       [](const Tensor& v) {  // beyond 6 it is 1
@@ -246,7 +251,7 @@ Tensor Tensor::exp2() const { return apply(Op::EXP2, detail::to_float(*this)); }
 Tensor Tensor::log() const { return in_wide_float(*this, float_log); }
 Tensor Tensor::log2() const { return apply(Op::LOG2, detail::to_float(*this)); }
 Tensor Tensor::log10() const {
-  return in_wide_float(*this, [](const Tensor& x) { return apply(Op::LOG2, x) * (std::numbers::ln2 / std::numbers::ln10); });
+  return in_wide_float(*this, [](const Tensor& x) { return apply(Op::LOG2, x) * 0.30102999566398119521; });
 }
 Tensor Tensor::log1p() const { return in_wide_float(*this, float_log1p); }
 Tensor Tensor::expm1() const { return in_wide_float(*this, float_expm1); }
@@ -274,7 +279,8 @@ Tensor Tensor::logaddexp(const Operand& other) const {
   const Tensor sum = float_exp(x - base) + float_exp(y - base);
   // Of finite numbers: the greater one, and log(1 + exp(-distance)).
   const Tensor distance = select(greatest.isfinite(), size_of(x - y), like(x, 0));
-  return select(greatest.isfinite(), greatest + float_log1p(float_exp(distance.neg())), float_log(sum)).cast(out);
+  return select(greatest.isfinite(), greatest + float_log1p(float_exp(distance.neg())), float_log(sum))
+      .cast(out);
 }
 
 }  // namespace quern

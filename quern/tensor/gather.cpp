@@ -1,4 +1,5 @@
-// Gather and scatter: as sums over all places of which at most one counts, which the scheduler turns into loads.
+// Gather and scatter: as sums over all places of which at most one counts, which the scheduler turns into
+// loads.
 #include "quern/tensor/gather.h"
 
 #include <fmt/format.h>
@@ -91,8 +92,8 @@ void check_index(const char* who, const Tensor& x, int64_t axis, const Tensor& i
                                  shape_text(index.shape()), shape_text(x.shape())));
   for (int64_t a = 0; a < x.ndim(); a++)
     if (a != axis && index.size(a).uop().vmin() > x.size(a).uop().vmax())
-      throw ShapeError(fmt::format("{}: axis {} of the indices {} is longer than that of the tensor {}", who, a,
-                                   shape_text(index.shape()), shape_text(x.shape())));
+      throw ShapeError(fmt::format("{}: axis {} of the indices {} is longer than that of the tensor {}", who,
+                                   a, shape_text(index.shape()), shape_text(x.shape())));
 }
 
 // x cut to the sizes of `shape`, but for one axis.
@@ -121,14 +122,16 @@ Scatter prepared(const char* who, const Tensor& x, int64_t axis, const Tensor& i
                                  shape_text(source.shape()), shape_text(index.shape())));
   for (int64_t a = 0; a < x.ndim(); a++)
     if (index.size(a).uop().vmin() > source.size(a).uop().vmax())
-      throw ShapeError(fmt::format("{}: the source {} is smaller than the indices {}", who, shape_text(source.shape()),
-                                   shape_text(index.shape())));
+      throw ShapeError(fmt::format("{}: the source {} is smaller than the indices {}", who,
+                                   shape_text(source.shape()), shape_text(index.shape())));
   if (source.dtype() != x.dtype())
-    throw DTypeError(fmt::format("{}: the source is {}, the tensor {}; cast it", who, source.dtype().name(), x.dtype().name()));
+    throw DTypeError(fmt::format("{}: the source is {}, the tensor {}; cast it", who, source.dtype().name(),
+                                 x.dtype().name()));
   const Ints order = detail::moved_to_end(x.ndim(), axis);
   const Tensor places = detail::wrapped(index, x.size(axis)).permute(order).unsqueeze(-2);
   const Tensor counted = detail::iota(x.size(axis), dtypes::int64).unsqueeze(-1);
-  return {places.eq(counted), cut(source, index.shape(), -1).permute(order).unsqueeze(-2), order, x.permute(order).shape()};
+  return {places.eq(counted), cut(source, index.shape(), -1).permute(order).unsqueeze(-2), order,
+          x.permute(order).shape()};
 }
 
 Tensor combined(const char* who, const Scatter& s, Op op, const Operand& neutral) {
@@ -148,21 +151,25 @@ Tensor Tensor::gather(int64_t axis, const Tensor& index) const {
   const int64_t at = detail::resolve_axis("gather", axis, ndim());
   check_index("gather", *this, at, index);
   const Ints order = detail::moved_to_end(ndim(), at);
-  const Tensor values = cut(*this, index.shape(), at).permute(order).unsqueeze(-2);             // (others, 1, n)
-  const Tensor places = detail::wrapped(index, size(at)).permute(order).unsqueeze(-1);           // (others, m, 1)
+  const Tensor values = cut(*this, index.shape(), at).permute(order).unsqueeze(-2);     // (others, 1, n)
+  const Tensor places = detail::wrapped(index, size(at)).permute(order).unsqueeze(-1);  // (others, m, 1)
   const Tensor hit = places.eq(detail::iota(size(at), dtypes::int64));
-  const Tensor found = detail::reduced("gather", hit.where(values, detail::number(0, dtype(), {})), Op::ADD, -1, false);
+  const Tensor found =
+      detail::reduced("gather", hit.where(values, detail::number(0, dtype(), {})), Op::ADD, -1, false);
   return found.permute(detail::inverse(order));
 }
 
 Tensor Tensor::index_select(int64_t axis, const Tensor& index) const {
   const int64_t at = detail::resolve_axis("index_select", axis, ndim());
   detail::need_integers("index_select", "the indices", index);
-  if (index.ndim() != 1) throw ShapeError(fmt::format("index_select: the indices have shape {}; one axis is needed", shape_text(index.shape())));
+  if (index.ndim() != 1)
+    throw ShapeError(fmt::format("index_select: the indices have shape {}; one axis is needed",
+                                 shape_text(index.shape())));
   return detail::gather_axes(*this, {{at, index}});
 }
 
-Tensor Tensor::scatter(int64_t axis, const Tensor& index, const Operand& source, const std::string& reduce) const {
+Tensor Tensor::scatter(int64_t axis, const Tensor& index, const Operand& source,
+                       const std::string& reduce) const {
   if (reduce != "" && reduce != "add" && reduce != "multiply")
     throw Error(fmt::format("scatter: reduce is \"{}\", not \"\", \"add\" or \"multiply\"", reduce));
   const int64_t at = detail::resolve_axis("scatter", axis, ndim());
@@ -180,8 +187,8 @@ Tensor Tensor::scatter(int64_t axis, const Tensor& index, const Operand& source,
   return s.back(s.hit.any(-1)).where(s.back(combined("scatter", one, Op::ADD, 0)), *this);
 }
 
-Tensor Tensor::scatter_reduce(int64_t axis, const Tensor& index, const Tensor& source, const std::string& reduce,
-                              bool include_self) const {
+Tensor Tensor::scatter_reduce(int64_t axis, const Tensor& index, const Tensor& source,
+                              const std::string& reduce, bool include_self) const {
   const int64_t at = detail::resolve_axis("scatter_reduce", axis, ndim());
   const Scatter s = prepared("scatter_reduce", *this, at, index, source);
   const Tensor any = s.back(s.hit.any(-1));
@@ -189,21 +196,24 @@ Tensor Tensor::scatter_reduce(int64_t axis, const Tensor& index, const Tensor& s
     const Operand neutral = neutral_of(op, dtype());
     const Tensor values = s.back(combined("scatter_reduce", s, op, neutral));
     const Tensor start = include_self ? *this : any.where(detail::number(neutral, dtype(), {}), *this);
-    return any.where(detail::apply(op, start, any.where(values, detail::number(neutral, dtype(), {}))), *this);
+    return any.where(detail::apply(op, start, any.where(values, detail::number(neutral, dtype(), {}))),
+                     *this);
   };
   if (reduce == "sum") return with_self(Op::ADD);
   if (reduce == "prod") return with_self(Op::MUL);
   if (reduce == "amax") return with_self(Op::MAX);
   if (reduce == "amin") return with_self(Op::MIN);
   if (reduce != "mean")
-    throw Error(fmt::format("scatter_reduce: reduce is \"{}\", not \"sum\", \"prod\", \"mean\", \"amax\" or \"amin\"", reduce));
+    throw Error(fmt::format(
+        "scatter_reduce: reduce is \"{}\", not \"sum\", \"prod\", \"mean\", \"amax\" or \"amin\"", reduce));
   const Tensor count = s.back(s.hit.sum(-1, false, dtypes::int64)) + (include_self ? 1 : 0);
   const Tensor total = with_self(Op::ADD), divisor = any.where(count, 1).cast(dtype());
   return any.where(is_floating_point() ? total / divisor : total.floordiv(divisor), *this);
 }
 
 Tensor Tensor::masked_fill(const Tensor& mask, const Operand& value) const {
-  if (!mask.dtype().is_bool()) throw DTypeError(fmt::format("masked_fill: the mask must be bool, given {}", detail::text(mask)));
+  if (!mask.dtype().is_bool())
+    throw DTypeError(fmt::format("masked_fill: the mask must be bool, given {}", detail::text(mask)));
   return mask.where(value, *this);
 }
 
@@ -212,13 +222,15 @@ namespace {
 Tensor places_of(const Tensor& mask) {
   const auto count = mask.sum({}, false, dtypes::int64).item<int64_t>();
   if (count == 0) return Tensor::zeros({0}, {.dtype = dtypes::int64});
-  const Tensor so_far = mask.cast(dtypes::int64).cumsum(0);  // the k-th true one is behind all with so_far <= k
+  const Tensor so_far =
+      mask.cast(dtypes::int64).cumsum(0);  // the k-th true one is behind all with so_far <= k
   return so_far.le(detail::iota(count, dtypes::int64).unsqueeze(1)).sum(1, false, dtypes::int64);
 }
 }  // namespace
 
 Tensor Tensor::masked_select(const Tensor& mask) const {
-  if (!mask.dtype().is_bool()) throw DTypeError(fmt::format("masked_select: the mask must be bool, given {}", detail::text(mask)));
+  if (!mask.dtype().is_bool())
+    throw DTypeError(fmt::format("masked_select: the mask must be bool, given {}", detail::text(mask)));
   const Shape shape = detail::broadcast_shape("masked_select", {*this, mask});
   const Tensor places = places_of(detail::broadcast_to("masked_select", mask, shape).flatten());
   return detail::gather_axes(detail::broadcast_to("masked_select", *this, shape).flatten(), {{0, places}});

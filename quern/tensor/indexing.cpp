@@ -36,8 +36,10 @@ Range resolve(const Slice& s, int64_t size) {
     const int64_t count = stop > start ? (stop - start - 1) / s.step + 1 : 0;
     return {start, count, s.step, false};
   }
-  if (s.step == std::numeric_limits<int64_t>::min()) throw Error(fmt::format("index: a slice with step {}", s.step));
-  const int64_t step = -s.step, start = bound(s.start, size - 1, -1, size - 1), stop = bound(s.stop, -1, -1, size - 1);
+  if (s.step == std::numeric_limits<int64_t>::min())
+    throw Error(fmt::format("index: a slice with step {}", s.step));
+  const int64_t step = -s.step, start = bound(s.start, size - 1, -1, size - 1),
+                stop = bound(s.stop, -1, -1, size - 1);
   const int64_t count = start > stop ? (start - stop - 1) / step + 1 : 0;
   return {count == 0 ? 0 : start - (count - 1) * step, count, step, true};
 }
@@ -48,8 +50,8 @@ Tensor take(const Tensor& x, int64_t axis, const Dim& begin, const Dim& end) {
   return x.shrink(bounds);
 }
 
-// Every step-th element of what begins at `begin`. The rows of `step` elements are padded only where they must be: a
-// padded view cannot be written through.
+// Every step-th element of what begins at `begin`. The rows of `step` elements are padded only where they
+// must be: a padded view cannot be written through.
 Tensor take_range(const Tensor& x, int64_t axis, const Range& r) {
   const auto at = static_cast<size_t>(axis);
   const int64_t size = x.size(axis).value();
@@ -59,7 +61,8 @@ Tensor take_range(const Tensor& x, int64_t axis, const Range& r) {
     y = take(x, axis, r.begin, r.begin + r.count);
   } else {
     // Rows may begin before the first element, if there is room there but none behind the last.
-    const int64_t whole = r.count * r.step, lead = std::min(r.begin, std::max<int64_t>(r.begin + whole - size, 0));
+    const int64_t whole = r.count * r.step,
+                  lead = std::min(r.begin, std::max<int64_t>(r.begin + whole - size, 0));
     const int64_t end = std::min(size, r.begin - lead + whole);
     y = take(x, axis, r.begin - lead, end);
     if (const int64_t missing = whole - (end - (r.begin - lead)); missing > 0) {
@@ -79,11 +82,14 @@ Tensor take_range(const Tensor& x, int64_t axis, const Range& r) {
 
 Tensor take_slice(const Tensor& x, int64_t axis, const Slice& s) {
   const Dim size = x.size(axis);
-  const bool symbolic = size.is_symbolic() || (s.start && s.start->is_symbolic()) || (s.stop && s.stop->is_symbolic());
+  const bool symbolic =
+      size.is_symbolic() || (s.start && s.start->is_symbolic()) || (s.stop && s.stop->is_symbolic());
   if (!s.start && !s.stop && s.step == 1) return x;
   if (!symbolic) return take_range(x, axis, resolve(s, size.value()));
   if (s.step != 1) throw ShapeError("index: a slice of symbolic size has a step other than 1");
-  auto from_front = [&](const Dim& d) { return !d.is_symbolic() && d.value() < 0 ? detail::sum_of(size, d) : d; };
+  auto from_front = [&](const Dim& d) {
+    return !d.is_symbolic() && d.value() < 0 ? detail::sum_of(size, d) : d;
+  };
   const Dim begin = s.start ? from_front(*s.start) : Dim(0), end = s.stop ? from_front(*s.stop) : size;
   return take(x, axis, begin, end);
 }
@@ -93,13 +99,15 @@ Tensor take_one(const Tensor& x, int64_t axis, const Dim& i) {
   Dim at = i;
   if (!i.is_symbolic() && !size.is_symbolic()) {
     if (i.value() < -size.value() || i.value() >= size.value())
-      throw IndexError(fmt::format("index {} is out of bounds for axis {} of size {}", i.value(), axis, size.value()));
+      throw IndexError(
+          fmt::format("index {} is out of bounds for axis {} of size {}", i.value(), axis, size.value()));
     if (i.value() < 0) at = i.value() + size.value();
   } else if (!i.is_symbolic() && i.value() < 0) {
     at = detail::sum_of(size, i);
   }
   if (at.uop().vmin() < 0 || at.uop().vmin() >= size.uop().vmax())
-    throw IndexError(fmt::format("index {} is out of bounds for axis {} of size {}", text(i), axis, text(size)));
+    throw IndexError(
+        fmt::format("index {} is out of bounds for axis {} of size {}", text(i), axis, text(size)));
   return take(x, axis, at, detail::sum_of(at, 1));
 }
 
@@ -116,7 +124,8 @@ std::vector<Index> normalized(const Tensor& x, const std::vector<Index>& indices
       total++;
   }
   if (total > x.ndim())
-    throw IndexError(fmt::format("index: {} indices for the {} axes of {}", total, x.ndim(), shape_text(x.shape())));
+    throw IndexError(
+        fmt::format("index: {} indices for the {} axes of {}", total, x.ndim(), shape_text(x.shape())));
   std::vector<Index> list;
   int64_t used = 0;  // axes in front of the next index
   std::optional<size_t> gap;
@@ -133,15 +142,16 @@ std::vector<Index> normalized(const Tensor& x, const std::vector<Index>& indices
       if (n == 0) throw IndexError("index: a mask needs at least one axis");
       for (int64_t a = 0; a < n; a++)
         if (!detail::same_dims(t->size(a), x.size(used + a)))
-          throw IndexError(fmt::format("index: a mask of shape {} does not fit axis {} of {}", shape_text(t->shape()), used + a,
-                                       shape_text(x.shape())));
+          throw IndexError(fmt::format("index: a mask of shape {} does not fit axis {} of {}",
+                                       shape_text(t->shape()), used + a, shape_text(x.shape())));
       const Tensor places = t->nonzero();
       for (int64_t a = 0; a < n; a++) list.emplace_back(take(places, 1, a, a + 1).squeeze(1));
       used += n;
       continue;
     }
     if (t && !t->dtype().is_int())
-      throw IndexError(fmt::format("index: a tensor of {}; indices are integers or bools", t->dtype().name()));
+      throw IndexError(
+          fmt::format("index: a tensor of {}; indices are integers or bools", t->dtype().name()));
     if (!std::holds_alternative<NewAxis>(index.value)) used++;
     list.push_back(index);
   }
@@ -151,7 +161,8 @@ std::vector<Index> normalized(const Tensor& x, const std::vector<Index>& indices
 }
 
 bool only_views(const std::vector<Index>& indices) {
-  return std::ranges::none_of(indices, [](const Index& i) { return std::holds_alternative<Tensor>(i.value); });
+  return std::ranges::none_of(indices,
+                              [](const Index& i) { return std::holds_alternative<Tensor>(i.value); });
 }
 
 Tensor picked(const Tensor& x, const std::vector<Index>& list) {
@@ -177,7 +188,8 @@ Tensor picked(const Tensor& x, const std::vector<Index>& list) {
 
 // ---- Writing
 
-// Undoes the views between `view` and the memory below it: the value stands where it would be written, zeros elsewhere.
+// Undoes the views between `view` and the memory below it: the value stands where it would be written, zeros
+// elsewhere.
 Tensor spread(const UOp& view, const Tensor& value) {
   UOp v = value.uop();
   for (const UOp* u = &view; is_movement(u->op()); u = &u->src(0)) {
@@ -196,14 +208,18 @@ Tensor spread(const UOp& view, const Tensor& value) {
 
 }  // namespace
 
-Tensor Tensor::at(const std::vector<Index>& indices) const { return picked(*this, normalized(*this, indices)); }
+Tensor Tensor::at(const std::vector<Index>& indices) const {
+  return picked(*this, normalized(*this, indices));
+}
 
 Tensor Tensor::set(const std::vector<Index>& indices, const Operand& value) const {
   const std::vector<Index> list = normalized(*this, indices);
   if (value.is_tensor() && value.tensor().dtype() != dtype())
-    throw DTypeError(fmt::format("set: the value is {}, the tensor {}; cast it", value.tensor().dtype().name(), dtype().name()));
+    throw DTypeError(fmt::format("set: the value is {}, the tensor {}; cast it",
+                                 value.tensor().dtype().name(), dtype().name()));
   auto fitting = [&](const Shape& shape) {
-    return value.is_tensor() ? detail::broadcast_to("set", value.tensor(), shape) : detail::number(value, dtype(), shape);
+    return value.is_tensor() ? detail::broadcast_to("set", value.tensor(), shape)
+                             : detail::number(value, dtype(), shape);
   };
   if (!only_views(list)) {
     // The places that are written, as numbers; of several values for one place the last one stays.

@@ -21,7 +21,8 @@ Tensor columns(const Tensor& x, int64_t begin, int64_t end) { return part(x, -1,
 
 Tensor matrix(const char* who, const Tensor& x) {
   detail::need_axes(who, x, 2);
-  if (!x.is_floating_point()) throw DTypeError(fmt::format("{}: needs floats, given {}", who, detail::text(x)));
+  if (!x.is_floating_point())
+    throw DTypeError(fmt::format("{}: needs floats, given {}", who, detail::text(x)));
   (void)detail::int_shape(who, x);
   return x.dtype().bits() < 32 ? x.cast(dtypes::float32) : x;
 }
@@ -35,8 +36,8 @@ Tensor identity_for(const Tensor& x, int64_t n) {
 
 }  // namespace
 
-// Householder: each step reflects, so that one more column has zeros below the diagonal. The vectors are as long as the
-// columns, with zeros in front.
+// Householder: each step reflects, so that one more column has zeros below the diagonal. The vectors are as
+// long as the columns, with zeros in front.
 std::pair<Tensor, Tensor> Tensor::qr() const {
   Tensor r = matrix("qr", *this);
   const int64_t m = r.size(-2).value(), n = r.size(-1).value();
@@ -58,8 +59,9 @@ std::pair<Tensor, Tensor> Tensor::qr() const {
   return {q.cast(dtype()), r.triu().cast(dtype())};
 }
 
-// One-sided Jacobi: columns are rotated in pairs until all are orthogonal. All pairs of a round are disjoint and rotated
-// at once; a round-robin brings each column together with each other. Below A stands V, to which the same is done.
+// One-sided Jacobi: columns are rotated in pairs until all are orthogonal. All pairs of a round are disjoint
+// and rotated at once; a round-robin brings each column together with each other. Below A stands V, to which
+// the same is done.
 Tensor::Svd Tensor::svd(bool full_matrices) const {
   const Tensor given = matrix("svd", *this);
   if (given.size(-2).value() < given.size(-1).value()) {
@@ -75,7 +77,8 @@ Tensor::Svd Tensor::svd(bool full_matrices) const {
   for (int64_t round = 0; n > 1 && round < kSweeps * (even - 1); round++) {
     const Tensor left = columns(w, 0, half), right = columns(w, half, even);
     const Tensor a = part(left, -2, 0, m), b = part(right, -2, 0, m);
-    const Tensor alpha = a.square().sum(-2, true), beta = b.square().sum(-2, true), gamma = (a * b).sum(-2, true);
+    const Tensor alpha = a.square().sum(-2, true), beta = b.square().sum(-2, true),
+                 gamma = (a * b).sum(-2, true);
     const Tensor none = gamma.eq(0);
     const Tensor zeta = (beta - alpha) / (none.where(1.0, gamma) * 2);
     const Tensor size = zeta.abs();
@@ -89,7 +92,9 @@ Tensor::Svd Tensor::svd(bool full_matrices) const {
       continue;
     }
     // The first stays, the others go round: l0 r0 l1 ... / r1 ... r(h-1) l(h-1).
-    w = cat({columns(l, 0, 1), columns(r, 0, 1), columns(l, 1, half - 1), columns(r, 1, half), columns(l, half - 1, half)}, -1)
+    w = cat({columns(l, 0, 1), columns(r, 0, 1), columns(l, 1, half - 1), columns(r, 1, half),
+             columns(l, half - 1, half)},
+            -1)
             .contiguous();
   }
   const Tensor a = part(w, -2, 0, m), v = part(w, -2, m, m + n);
@@ -102,7 +107,8 @@ Tensor::Svd Tensor::svd(bool full_matrices) const {
   };
   const Tensor s = columns(norms.gather(-1, order), 0, n);
   const Tensor u = sorted(a) / s.eq(0).where(1.0, s).unsqueeze(-2);
-  // Columns of singular values 0, and those that make U square, are any that are orthogonal to the others: QR finds them.
+  // Columns of singular values 0, and those that make U square, are any that are orthogonal to the others: QR
+  // finds them.
   const auto [q, r] = u.qr();
   const Tensor signs = r.diagonal(0, -2, -1).lt(0).where(-1.0, 1.0).cast(u.dtype()).unsqueeze(-2);
   Tensor full = columns(q, 0, n) * signs;

@@ -8,8 +8,8 @@
 
 namespace quern {
 
-Tensor Tensor::batchnorm(const std::optional<Tensor>& weight, const std::optional<Tensor>& bias, const Tensor& mean,
-                         const Tensor& inverse_std, const Axes& axis) const {
+Tensor Tensor::batchnorm(const std::optional<Tensor>& weight, const std::optional<Tensor>& bias,
+                         const Tensor& mean, const Tensor& inverse_std, const Axes& axis) const {
   const Ints axes = detail::resolve_axes("batchnorm", axis, ndim());
   Shape sizes(static_cast<size_t>(ndim()), Dim(1));
   for (const int64_t a : axes) sizes[static_cast<size_t>(a)] = size(a);
@@ -17,7 +17,8 @@ Tensor Tensor::batchnorm(const std::optional<Tensor>& weight, const std::optiona
     Dim all = 1;
     for (const Dim& d : sizes) all = detail::product(all, d);
     if (!detail::same_dims(t.numel(), all))
-      throw ShapeError(fmt::format("batchnorm: {} has shape {}, expected as many elements as {}", what, shape_text(t.shape()), shape_text(sizes)));
+      throw ShapeError(fmt::format("batchnorm: {} has shape {}, expected as many elements as {}", what,
+                                   shape_text(t.shape()), shape_text(sizes)));
     return t.reshape(sizes);
   };
   Tensor x = *this - along(mean, "mean");
@@ -34,14 +35,17 @@ Tensor Tensor::layernorm(const Axes& axes, double eps) const {
   });
 }
 
-Tensor Tensor::scaled_dot_product_attention(const Tensor& key, const Tensor& value, const std::optional<Tensor>& mask,
+Tensor Tensor::scaled_dot_product_attention(const Tensor& key, const Tensor& value,
+                                            const std::optional<Tensor>& mask,
                                             const AttentionOptions& o) const {
   const char* who = "scaled_dot_product_attention";
   for (const Tensor* t : {this, &key, &value}) detail::need_axes(who, *t, 2);
   if (!is_floating_point() || !key.is_floating_point() || !value.is_floating_point())
-    throw DTypeError(fmt::format("{}: needs floats, given {}, {} and {}", who, dtype().name(), key.dtype().name(), value.dtype().name()));
+    throw DTypeError(fmt::format("{}: needs floats, given {}, {} and {}", who, dtype().name(),
+                                 key.dtype().name(), value.dtype().name()));
   if (!detail::same_dims(size(-1), key.size(-1)) || !detail::same_dims(key.size(-2), value.size(-2)))
-    throw ShapeError(fmt::format("{}: query {}, key {} and value {} do not fit", who, shape_text(shape()), shape_text(key.shape()), shape_text(value.shape())));
+    throw ShapeError(fmt::format("{}: query {}, key {} and value {} do not fit", who, shape_text(shape()),
+                                 shape_text(key.shape()), shape_text(value.shape())));
   if (o.causal && mask) throw Error(fmt::format("{}: give a mask or causal, not both", who));
   Tensor k = key, v = value;
   if (o.enable_gqa) {
@@ -50,7 +54,8 @@ Tensor Tensor::scaled_dot_product_attention(const Tensor& key, const Tensor& val
     for (Tensor* t : {&k, &v}) {
       const int64_t own = detail::int_size(who, *t, -3);
       if (own == 0 || heads % own != 0)
-        throw ShapeError(fmt::format("{}: {} query heads are not a multiple of {} key or value heads", who, heads, own));
+        throw ShapeError(
+            fmt::format("{}: {} query heads are not a multiple of {} key or value heads", who, heads, own));
       *t = t->repeat_interleave(heads / own, -3);
     }
   }
@@ -59,7 +64,8 @@ Tensor Tensor::scaled_dot_product_attention(const Tensor& key, const Tensor& val
   Tensor scores = dot(k.transpose(-2, -1), computed) * scale;
   const double minus_infinity = -std::numeric_limits<double>::infinity();
   if (o.causal) {
-    const Tensor row = detail::iota(scores.size(-2), dtypes::int64).unsqueeze(-1), column = detail::iota(scores.size(-1), dtypes::int64);
+    const Tensor row = detail::iota(scores.size(-2), dtypes::int64).unsqueeze(-1),
+                 column = detail::iota(scores.size(-1), dtypes::int64);
     scores = row.ge(column).where(scores, minus_infinity);
   } else if (mask && mask->dtype().is_bool()) {
     scores = mask->where(scores, minus_infinity);

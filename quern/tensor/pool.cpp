@@ -20,9 +20,10 @@ Tensor first_of_axis(const Tensor& x, size_t axis, int64_t count) {
   return x.shrink(bounds);
 }
 
-// One axis becomes (output, window): element (o, k) is x[o * stride + k * dilation]. The axis, L long, is repeated and
-// read in rows of L + dilation, so that row k begins at k * dilation.
-Tensor window_axis(const Tensor& x, size_t axis, int64_t outputs, int64_t kernel, int64_t stride, int64_t dilation) {
+// One axis becomes (output, window): element (o, k) is x[o * stride + k * dilation]. The axis, L long, is
+// repeated and read in rows of L + dilation, so that row k begins at k * dilation.
+Tensor window_axis(const Tensor& x, size_t axis, int64_t outputs, int64_t kernel, int64_t stride,
+                   int64_t dilation) {
   Shape shape = x.shape();
   int64_t length = shape[axis].value();
   Tensor y = x;
@@ -66,7 +67,8 @@ Tensor pooled(const Tensor& x, const Ints& kernel, const Ints& stride, const Int
 Ints padding_of(const char* who, const IntList& given, size_t n) {
   const Ints& p = given.values();
   for (const int64_t v : p)
-    if (v < 0) throw Error(fmt::format("{}: padding is [{}]; it must not be negative", who, fmt::join(p, ", ")));
+    if (v < 0)
+      throw Error(fmt::format("{}: padding is [{}]; it must not be negative", who, fmt::join(p, ", ")));
   Ints flat;  // (before, after) of the last axis, then of the one in front of it, ...
   if (p.size() == 1) return Ints(2 * n, p[0]);
   if (p.size() == n) {
@@ -101,8 +103,9 @@ Pool checked_pool(const char* who, const Tensor& x, const IntList& kernel, const
     int64_t& after = p.padding[2 * (n - 1 - i) + 1];
     const int64_t reach = (p.kernel[i] - 1) * p.dilation[i] + 1, room = size + before + after - reach;
     if (room < 0)
-      throw ShapeError(fmt::format("{}: the window reaches over {} elements, axis {} has {} with padding", who, reach,
-                                   static_cast<int64_t>(i) - static_cast<int64_t>(n), size + before + after));
+      throw ShapeError(fmt::format("{}: the window reaches over {} elements, axis {} has {} with padding",
+                                   who, reach, static_cast<int64_t>(i) - static_cast<int64_t>(n),
+                                   size + before + after));
     if (o.ceil_mode) {
       int64_t outputs = (room + p.stride[i] - 1) / p.stride[i] + 1;
       if ((outputs - 1) * p.stride[i] >= size + before) outputs--;  // a window must begin inside
@@ -121,12 +124,15 @@ Axes window_axes(size_t n) {
 // Padding in the order of axes, for pad_axes.
 std::vector<std::pair<Dim, Dim>> by_axis(const Tensor& x, const Ints& flat) {
   std::vector<std::pair<Dim, Dim>> padding(static_cast<size_t>(x.ndim()), {Dim(0), Dim(0)});
-  for (size_t i = 0; i < flat.size() / 2; i++) padding[padding.size() - 1 - i] = {flat[2 * i], flat[2 * i + 1]};
+  for (size_t i = 0; i < flat.size() / 2; i++)
+    padding[padding.size() - 1 - i] = {flat[2 * i], flat[2 * i + 1]};
   return padding;
 }
 
 Operand least_of(DType dtype) {
-  return dtype.is_float() ? Operand(min_value(dtype).as_float()) : dtype.is_bool() ? Operand(false) : Operand(int_min(dtype));
+  return dtype.is_float()  ? Operand(min_value(dtype).as_float())
+         : dtype.is_bool() ? Operand(false)
+                           : Operand(int_min(dtype));
 }
 
 }  // namespace
@@ -158,7 +164,8 @@ Tensor Tensor::avg_pool2d(const IntList& kernel, const PoolOptions& options) con
   });
 }
 
-std::pair<Tensor, Tensor> Tensor::max_pool2d_with_indices(const IntList& kernel, const PoolOptions& options) const {
+std::pair<Tensor, Tensor> Tensor::max_pool2d_with_indices(const IntList& kernel,
+                                                          const PoolOptions& options) const {
   const Pool p = checked_pool("max_pool2d", *this, kernel, options);
   const size_t n = p.kernel.size();
   const auto padding = by_axis(*this, p.padding);
@@ -184,7 +191,8 @@ Tensor Tensor::max_unpool2d(const Tensor& indices, const IntList& kernel, const 
                             const std::optional<Ints>& output_size) const {
   detail::need_integers("max_unpool2d", "the indices", indices);
   if (!same_sizes(uop().shape(), indices.uop().shape()))
-    throw ShapeError(fmt::format("max_unpool2d: values {} and indices {} differ in shape", shape_text(shape()), shape_text(indices.shape())));
+    throw ShapeError(fmt::format("max_unpool2d: values {} and indices {} differ in shape",
+                                 shape_text(shape()), shape_text(indices.shape())));
   const size_t n = kernel.values().size() == 1 ? 2 : kernel.values().size();
   detail::need_axes("max_unpool2d", *this, static_cast<int64_t>(n));
   const Ints window = detail::per_axis("max_unpool2d", "the window", kernel, n, 1);
@@ -193,11 +201,14 @@ Tensor Tensor::max_unpool2d(const Tensor& indices, const IntList& kernel, const 
   Shape out = shape();
   const size_t front = out.size() - n;
   int64_t places = 1;
-  if (output_size && output_size->size() < n) throw ShapeError(fmt::format("max_unpool2d: output_size has {} numbers, expected {} or more", output_size->size(), n));
+  if (output_size && output_size->size() < n)
+    throw ShapeError(
+        fmt::format("max_unpool2d: output_size has {} numbers, expected {} or more", output_size->size(), n));
   for (size_t i = 0; i < n; i++) {
     const int64_t from = detail::int_size("max_unpool2d", *this, static_cast<int64_t>(front + i));
     const int64_t size = output_size ? (*output_size)[output_size->size() - n + i]
-                                     : (from - 1) * stride[i] + window[i] - padding[2 * (n - 1 - i)] - padding[2 * (n - 1 - i) + 1];
+                                     : (from - 1) * stride[i] + window[i] - padding[2 * (n - 1 - i)] -
+                                           padding[2 * (n - 1 - i) + 1];
     if (size < 0) throw ShapeError(fmt::format("max_unpool2d: axis {} would have {} elements", i, size));
     out[front + i] = size;
     places *= size;
@@ -206,7 +217,9 @@ Tensor Tensor::max_unpool2d(const Tensor& indices, const IntList& kernel, const 
   const Tensor values = flatten(static_cast<int64_t>(front)).unsqueeze(-1);
   const Tensor index = indices.cast(dtypes::int64).flatten(static_cast<int64_t>(front)).unsqueeze(-1);
   const Tensor here = index.eq(detail::iota(places, dtypes::int64));
-  const Tensor first = here.where(detail::positions(index, index.ndim() - 2, dtypes::int64), index.size(-2).value()).min(-2, true);
+  const Tensor first =
+      here.where(detail::positions(index, index.ndim() - 2, dtypes::int64), index.size(-2).value())
+          .min(-2, true);
   const Tensor chosen = here & detail::positions(index, index.ndim() - 2, dtypes::int64).eq(first);
   return chosen.where(values, 0).sum(-2, false, dtype()).reshape(out);
 }

@@ -1,5 +1,5 @@
-// Random numbers: Threefry-2x32 on a counter, with the seed as the key. The numbers depend on the seed, on how many were
-// drawn before, and on nothing else.
+// Random numbers: Threefry-2x32 on a counter, with the seed as the key. The numbers depend on the seed, on
+// how many were drawn before, and on nothing else.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -36,7 +36,8 @@ int64_t elements(const char* who, const Shape& shape) {
   detail::checked_shape(who, shape);
   int64_t n = 1;
   for (const Dim& d : shape) {
-    if (d.is_symbolic()) throw ShapeError(fmt::format("{}: shape {} has a symbolic size", who, shape_text(shape)));
+    if (d.is_symbolic())
+      throw ShapeError(fmt::format("{}: shape {} has a symbolic size", who, shape_text(shape)));
     n *= d.value();
   }
   return n;
@@ -46,11 +47,13 @@ Tensor placed(const Tensor& x, const Made& made) { return made.device.empty() ? 
 
 DType float_asked(const char* who, const Made& made) {
   const DType dtype = made.dtype.value_or(default_float());
-  if (!dtype.is_float() || dtype.lanes() != 1) throw DTypeError(fmt::format("{}: needs a float type, given {}", who, dtype.name()));
+  if (!dtype.is_float() || dtype.lanes() != 1)
+    throw DTypeError(fmt::format("{}: needs a float type, given {}", who, dtype.name()));
   return dtype;
 }
 
-// In [0, 1), in steps of 2^-24 (float64: 2^-53). Narrower floats have fewer bits, so that nothing rounds up to 1.
+// In [0, 1), in steps of 2^-24 (float64: 2^-53). Narrower floats have fewer bits, so that nothing rounds up
+// to 1.
 Tensor uniform_floats(const Shape& shape, DType dtype) {
   const DType bits = dtype == dtypes::float64 ? dtypes::uint64 : dtypes::uint32;
   const Tensor random = Tensor::random_bits(shape, {.dtype = bits});
@@ -98,7 +101,8 @@ Tensor Tensor::uniform(const Shape& shape, double low, double high, const Made& 
 // Box and Muller: two uniform numbers make one normal number. 1 - u is never 0.
 Tensor Tensor::randn(const Shape& shape, const Made& made) {
   const DType dtype = float_asked("randn", made), computed = detail::sum_dtype(dtype);
-  const Tensor angle = uniform_floats(shape, computed) * (2 * std::numbers::pi), u = uniform_floats(shape, computed);
+  const Tensor angle = uniform_floats(shape, computed) * (2 * std::numbers::pi),
+               u = uniform_floats(shape, computed);
   return placed((angle.cos() * ((1 - u).log() * -2).sqrt()).cast(dtype), made);
 }
 Tensor Tensor::normal(const Shape& shape, double mean, double std, const Made& made) {
@@ -109,17 +113,23 @@ Tensor Tensor::normal(const Shape& shape, double mean, double std, const Made& m
 Tensor Tensor::randint(const Shape& shape, int64_t low, int64_t high, const Made& made) {
   if (low >= high) throw Error(fmt::format("randint: low {} must be below high {}", low, high));
   const DType dtype = made.dtype.value_or(default_int());
-  if (!dtype.is_int() || dtype.is_index()) throw DTypeError(fmt::format("randint: needs an integer type, given {}", dtype.name()));
+  if (!dtype.is_int() || dtype.is_index())
+    throw DTypeError(fmt::format("randint: needs an integer type, given {}", dtype.name()));
   make_const(dtype, low), make_const(dtype, wide{high} - 1);  // both must be values of it
   // A remainder of 64 random bits: the bias is below high - low in 2^64.
   const auto range = static_cast<uint64_t>(wide{high} - wide{low});
   const Tensor bits = random_bits(shape, {.dtype = dtypes::uint64});
   const Tensor offset = bits.mod(detail::number(wide{range}, dtypes::uint64, {}));
-  return placed((offset + detail::number(wide{static_cast<uint64_t>(low)}, dtypes::uint64, {})).cast(dtype), made);
+  return placed((offset + detail::number(wide{static_cast<uint64_t>(low)}, dtypes::uint64, {})).cast(dtype),
+                made);
 }
 
-Tensor Tensor::rand_like(const Made& made) const { return rand(shape(), {made.dtype.value_or(dtype()), made.device}); }
-Tensor Tensor::randn_like(const Made& made) const { return randn(shape(), {made.dtype.value_or(dtype()), made.device}); }
+Tensor Tensor::rand_like(const Made& made) const {
+  return rand(shape(), {made.dtype.value_or(dtype()), made.device});
+}
+Tensor Tensor::randn_like(const Made& made) const {
+  return randn(shape(), {made.dtype.value_or(dtype()), made.device});
+}
 
 Tensor Tensor::scaled_uniform(const Shape& shape, const Made& made) {
   const int64_t n = elements("scaled_uniform", shape);
@@ -130,7 +140,8 @@ Tensor Tensor::glorot_uniform(const Shape& shape, const Made& made) {
   return uniform(shape, -1, 1, made) * std::sqrt(6 / (in + out));
 }
 Tensor Tensor::kaiming_uniform(const Shape& shape, double a, const Made& made) {
-  const double bound = std::sqrt(3.0) * std::sqrt(2 / (1 + a * a)) / std::sqrt(inputs("kaiming_uniform", shape));
+  const double bound =
+      std::sqrt(3.0) * std::sqrt(2 / (1 + a * a)) / std::sqrt(inputs("kaiming_uniform", shape));
   return uniform(shape, -bound, bound, made);
 }
 Tensor Tensor::kaiming_normal(const Shape& shape, double a, const Made& made) {
@@ -143,11 +154,14 @@ Tensor Tensor::randperm(int64_t n, const Made& made) {
 }
 
 Tensor Tensor::multinomial(int64_t samples, bool replacement) const {
-  if (ndim() != 1 && ndim() != 2) throw ShapeError(fmt::format("multinomial: needs one or two axes, given {}", shape_text(shape())));
+  if (ndim() != 1 && ndim() != 2)
+    throw ShapeError(fmt::format("multinomial: needs one or two axes, given {}", shape_text(shape())));
   if (samples < 1) throw Error(fmt::format("multinomial: {} samples; there must be at least 1", samples));
   const Tensor weights = (ndim() == 1 ? unsqueeze(0) : *this).cast(dtypes::float32);
-  const int64_t rows = detail::int_size("multinomial", weights, 0), n = detail::int_size("multinomial", weights, 1);
-  if (!replacement && samples > n) throw Error(fmt::format("multinomial: {} samples of {} without replacement", samples, n));
+  const int64_t rows = detail::int_size("multinomial", weights, 0),
+                n = detail::int_size("multinomial", weights, 1);
+  if (!replacement && samples > n)
+    throw Error(fmt::format("multinomial: {} samples of {} without replacement", samples, n));
   Tensor result = zeros({});
   if (replacement || samples == 1) {
     // How many of the running sums are not above a random part of the whole.

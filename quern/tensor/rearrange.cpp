@@ -35,7 +35,9 @@ std::vector<Group> parsed(const std::string& formula, const std::string& side) {
       if (side.compare(i, 3, "...") == 0) {
         end = i + 3;
       } else {
-        while (end < side.size() && ((std::isalnum(static_cast<unsigned char>(side[end])) != 0) || side[end] == '_')) end++;
+        while (end < side.size() &&
+               ((std::isalnum(static_cast<unsigned char>(side[end])) != 0) || side[end] == '_'))
+          end++;
         if (end == i) refuse(formula, fmt::format("'{}' is not part of a name", c));
       }
       if (!inside) groups.emplace_back();
@@ -48,7 +50,8 @@ std::vector<Group> parsed(const std::string& formula, const std::string& side) {
 }
 
 // Each name once; the ellipsis becomes names of its own for as many axes as are left.
-std::vector<Group> spelled_out(const std::string& formula, const std::vector<Group>& groups, int64_t hidden, bool left) {
+std::vector<Group> spelled_out(const std::string& formula, const std::vector<Group>& groups, int64_t hidden,
+                               bool left) {
   std::vector<Group> result;
   std::vector<std::string> seen;
   int ones = 0;
@@ -61,7 +64,8 @@ std::vector<Group> spelled_out(const std::string& formula, const std::vector<Gro
       } else if (name == "1") {
         names.push_back(fmt::format("1{}{}", left ? "l" : "r", ones++));
       } else {
-        if (std::isdigit(static_cast<unsigned char>(name[0])) != 0) refuse(formula, fmt::format("'{}' is not a name", name));
+        if (std::isdigit(static_cast<unsigned char>(name[0])) != 0)
+          refuse(formula, fmt::format("'{}' is not a name", name));
         names.push_back(name);
       }
     }
@@ -81,11 +85,13 @@ bool is_one(const std::string& name) { return name[0] == '1'; }
 
 }  // namespace
 
-Tensor Tensor::rearrange(const std::string& formula, const std::vector<std::pair<std::string, int64_t>>& sizes) const {
+Tensor Tensor::rearrange(const std::string& formula,
+                         const std::vector<std::pair<std::string, int64_t>>& sizes) const {
   const size_t arrow = formula.find("->");
   if (arrow == std::string::npos || formula.find("->", arrow + 2) != std::string::npos)
     refuse(formula, "it must have one \"->\"");
-  std::vector<Group> left = parsed(formula, formula.substr(0, arrow)), right = parsed(formula, formula.substr(arrow + 2));
+  std::vector<Group> left = parsed(formula, formula.substr(0, arrow)),
+                     right = parsed(formula, formula.substr(arrow + 2));
   auto ellipses = [](const std::vector<Group>& groups) {
     int64_t n = 0;
     for (const Group& g : groups) n += std::ranges::count(g, "...");
@@ -95,7 +101,8 @@ Tensor Tensor::rearrange(const std::string& formula, const std::vector<std::pair
   if (dots > 1 || ellipses(right) != dots) refuse(formula, "both sides need the same ellipsis, at most once");
   const int64_t hidden = ndim() - (std::ssize(left) - dots);
   if (dots == 0 ? hidden != 0 : hidden < 0)
-    refuse(formula, fmt::format("the left side has {} axes, the tensor {}", left.size(), shape_text(shape())));
+    refuse(formula,
+           fmt::format("the left side has {} axes, the tensor {}", left.size(), shape_text(shape())));
   left = spelled_out(formula, left, hidden, true), right = spelled_out(formula, right, hidden, false);
 
   std::map<std::string, Dim> known;
@@ -121,7 +128,8 @@ Tensor Tensor::rearrange(const std::string& formula, const std::vector<std::pair
     }
     if (!open.empty()) {
       if (!whole.is_symbolic() && whole.value() % rest.value() != 0)
-        refuse(formula, fmt::format("axis {} of size {} cannot be divided by {}", i, whole.text(), rest.text()));
+        refuse(formula,
+               fmt::format("axis {} of size {} cannot be divided by {}", i, whole.text(), rest.text()));
       known.insert_or_assign(open, Dim(whole.uop() / rest.uop()));
     } else if (!detail::same_dims(rest, whole)) {
       refuse(formula, fmt::format("axis {} has size {}, not {}", i, whole.text(), rest.text()));
@@ -132,7 +140,8 @@ Tensor Tensor::rearrange(const std::string& formula, const std::vector<std::pair
     }
   }
   for (const auto& [name, size] : sizes)
-    if (!std::ranges::count(names, name)) refuse(formula, fmt::format("a size is given for {}, which is not on the left", name));
+    if (!std::ranges::count(names, name))
+      refuse(formula, fmt::format("a size is given for {}, which is not on the left", name));
 
   Ints order;
   Shape joined;

@@ -31,8 +31,8 @@ Tensor scan_block(const Tensor& x, Op op) {
   return detail::reduced("cumsum", detail::windows(padded, x.ndim() - 1, n, n), op, -1, false);
 }
 
-// Along the last axis. A long one is cut into blocks, which are scanned, and the totals of the blocks before are put on
-// top: n * 256 steps, not n * n.
+// Along the last axis. A long one is cut into blocks, which are scanned, and the totals of the blocks before
+// are put on top: n * 256 steps, not n * n.
 Tensor scan_last(const Tensor& x, Op op) {
   const Dim size = x.size(-1);
   if (size.uop().vmax() == 0) return x;
@@ -83,8 +83,12 @@ Tensor Tensor::cumprod(int64_t axis) const {
   const Tensor products = scan("cumprod", cast(detail::sum_dtype(dtype())), axis, Op::MUL);
   return is_floating_point() ? products.cast(dtype()) : products;
 }
-std::pair<Tensor, Tensor> Tensor::cummax(int64_t axis) const { return scan_with_places("cummax", *this, axis, Op::MAX); }
-std::pair<Tensor, Tensor> Tensor::cummin(int64_t axis) const { return scan_with_places("cummin", *this, axis, Op::MIN); }
+std::pair<Tensor, Tensor> Tensor::cummax(int64_t axis) const {
+  return scan_with_places("cummax", *this, axis, Op::MAX);
+}
+std::pair<Tensor, Tensor> Tensor::cummin(int64_t axis) const {
+  return scan_with_places("cummin", *this, axis, Op::MIN);
+}
 
 Tensor Tensor::logcumsumexp(int64_t axis) const {
   if (ndim() == 0) return detail::to_float(*this);
@@ -93,7 +97,8 @@ Tensor Tensor::logcumsumexp(int64_t axis) const {
   return detail::in_wide_float(*this, [&](const Tensor& x) {
     const Tensor moved = x.transpose(at, -1);
     const Dim n = moved.size(-1);
-    const Tensor padded = pad_last(moved, detail::difference(n, 1), 0, -std::numeric_limits<double>::infinity());
+    const Tensor padded =
+        pad_last(moved, detail::difference(n, 1), 0, -std::numeric_limits<double>::infinity());
     return detail::windows(padded, moved.ndim() - 1, n, n).logsumexp(-1).transpose(at, -1);
   });
 }

@@ -8,7 +8,8 @@ namespace {
 
 using detail::select;
 
-// Short axes are sorted by counting, for each element, those that come before it; long ones by a bitonic network.
+// Short axes are sorted by counting, for each element, those that come before it; long ones by a bitonic
+// network.
 constexpr int64_t kCounted = 512;
 
 struct Sorted {
@@ -29,10 +30,12 @@ Tensor comes_before(const Tensor& a, const Tensor& i, const Tensor& b, const Ten
 Sorted by_counting(const Tensor& x, bool descending) {
   const Tensor place = detail::iota(x.size(-1), dtypes::int32);
   const Tensor mine = x.unsqueeze(-1), other = x.unsqueeze(-2);
-  const Tensor rank = comes_before(other, place, mine, place.unsqueeze(-1), descending).sum(-1, false, dtypes::int32);
+  const Tensor rank =
+      comes_before(other, place, mine, place.unsqueeze(-1), descending).sum(-1, false, dtypes::int32);
   const Tensor hit = rank.unsqueeze(-2).eq(place.unsqueeze(-1));  // (..., result, element)
   auto moved = [&](const Tensor& v) {
-    return detail::reduced("sort", hit.where(v.unsqueeze(-2), detail::number(0, v.dtype(), {})), Op::ADD, -1, false);
+    return detail::reduced("sort", hit.where(v.unsqueeze(-2), detail::number(0, v.dtype(), {})), Op::ADD, -1,
+                           false);
   };
   return {moved(x), moved(detail::broadcast_to("sort", place, x.shape()))};
 }
@@ -59,7 +62,8 @@ Sorted by_network(const Tensor& x, bool descending) {
   padding.back().second = full - n;
   Tensor values = x.pad_axes(padding, 0);
   const Shape shape = values.shape();
-  Tensor places = detail::broadcast_to("sort", detail::iota(full, dtypes::int64), shape);  // n and more: padding
+  Tensor places =
+      detail::broadcast_to("sort", detail::iota(full, dtypes::int64), shape);  // n and more: padding
   auto step = [&](int64_t half, bool mirrored) {
     const auto [a, b] = halves(values, half, mirrored);
     const auto [i, j] = halves(places, half, mirrored);

@@ -28,7 +28,7 @@ TEST(Assign, Items) {
   const Tensor x = counted({5}), y = x;
   x(Slice{1, 3}) = -1;
   EXPECT_EQ(values(y), (List{0, -1, -1, 3, 4}));  // a copy is the same tensor
-  x(Slice{{}, {}, 2}) = input({3}, {7, 8, 9});      // padded: five is not a multiple of two
+  x(Slice{{}, {}, 2}) = input({3}, {7, 8, 9});    // padded: five is not a multiple of two
   EXPECT_EQ(values(x), (List{7, -1, 8, 3, 9}));
   x(Slice{{}, {}, -2}) = input({3}, {7, 8, 9});
   EXPECT_EQ(values(x), (List{9, -1, 8, 3, 7}));
@@ -62,7 +62,10 @@ TEST(Live, ReplaceChangesAllThatShare) {
   EXPECT_TRUE(same(y.uop(), ones));
   EXPECT_EQ(values(z), (List{2, 2}));
   const size_t before = live_uops().size();
-  { const Tensor w = z + 123; EXPECT_EQ(live_uops().size(), before + 1); }
+  {
+    const Tensor w = z + 123;
+    EXPECT_EQ(live_uops().size(), before + 1);
+  }
   EXPECT_EQ(live_uops().size(), before);
 }
 
@@ -78,8 +81,10 @@ TEST(CustomKernel, ResultsComeAfterTheCall) {
   const Tensor out = Tensor::empty({4}), in = counted({4}) + 1;
   const auto results = custom_kernel({out, in}, [](const UOps& p) {
     const UOp i = UOp::range(4, 0);
-    const UOp to = UOp::make(Op::INDEX, p[0].dtype().base().ptr(4), {p[0], i}), from = UOp::make(Op::INDEX, dtypes::float32, {p[1], i});
-    return UOp::sink(UOps{UOp::make(Op::END, dtypes::void_, {UOp::make(Op::STORE, dtypes::void_, {to, from * 2}), i})});
+    const UOp to = UOp::make(Op::INDEX, p[0].dtype().base().ptr(4), {p[0], i}),
+              from = UOp::make(Op::INDEX, dtypes::float32, {p[1], i});
+    return UOp::sink(
+        UOps{UOp::make(Op::END, dtypes::void_, {UOp::make(Op::STORE, dtypes::void_, {to, from * 2}), i})});
   });
   ASSERT_EQ(results.size(), 2u);
   EXPECT_EQ(base_of(results[0].uop()).op(), Op::AFTER);
@@ -90,7 +95,8 @@ TEST(CustomKernel, ResultsComeAfterTheCall) {
 TEST(Graphs, AreLegal) {
   const Tensor x = counted({2, 3}), i = input({2}, {0, 1}, dtypes::int64);
   for (const Tensor& t : {x.exp().softmax(1), x.at({i}), x.sort().first, x.cumsum(1), x.erf(), x.to("OTHER"),
-                          x.shard({"A", "B"}, 0), x.qr().first, Tensor::rand({3}), x.gelu(), x.fmod(2), x.contiguous().detach()})
+                          x.shard({"A", "B"}, 0), x.qr().first, Tensor::rand({3}), x.gelu(), x.fmod(2),
+                          x.contiguous().detach()})
     check(UOp::sink(UOps{t.uop()}), Level::tensor);
   EXPECT_EQ(x.to("OTHER").device(), "OTHER");
   EXPECT_EQ(shape(x.shard({"A", "B"}, 0)), "(2, 3)");

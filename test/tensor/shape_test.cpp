@@ -48,7 +48,8 @@ TEST(Making, RandomNumbersDependOnTheSeedAlone) {
     sum += v;
   }
   EXPECT_NEAR(sum / 1000, 0.5, 0.05);
-  for (const double v : values(Tensor::randint({200}, -3, 4))) EXPECT_TRUE(v >= -3 && v < 4 && v == std::floor(v));
+  for (const double v : values(Tensor::randint({200}, -3, 4)))
+    EXPECT_TRUE(v >= -3 && v < 4 && v == std::floor(v));
   List p = values(Tensor::randperm(20));
   std::ranges::sort(p);
   EXPECT_EQ(p, values(Tensor::arange(20)));
@@ -119,8 +120,11 @@ TEST(Indexing, LikePython) {
     for (int64_t a = -7; a <= 7; a++)
       for (int64_t b = -7; b <= 7; b++) {
         List want;
-        auto clip = [&](int64_t v) { return v < 0 ? std::max<int64_t>(v + 5, step < 0 ? -1 : 0) : std::min<int64_t>(v, step < 0 ? 4 : 5); };
-        for (int64_t i = clip(a); step > 0 ? i < clip(b) : i > clip(b); i += step) want.push_back(static_cast<double>(i));
+        auto clip = [&](int64_t v) {
+          return v < 0 ? std::max<int64_t>(v + 5, step < 0 ? -1 : 0) : std::min<int64_t>(v, step < 0 ? 4 : 5);
+        };
+        for (int64_t i = clip(a); step > 0 ? i < clip(b) : i > clip(b); i += step)
+          want.push_back(static_cast<double>(i));
         ASSERT_EQ(values(counted({5}).at({Slice{a, b, step}})), want) << a << ":" << b << ":" << step;
       }
 }
@@ -136,7 +140,9 @@ TEST(Indexing, Tensors) {
   EXPECT_EQ(values(x(rows, input({2}, {4, 0}, dtypes::int64))), (List{0, 0}));
   const Tensor y = counted({2, 3, 4});
   EXPECT_EQ(shape(y(everything, input({5, 1}, {0, 1, 2, 0, 1}, dtypes::int64))), "(2, 5, 1, 4)");
-  EXPECT_EQ(shape(y(input({5}, {0, 1, 0, 0, 1}, dtypes::int64), everything, input({5}, {0, 1, 2, 0, 1}, dtypes::int64))), "(5, 3)");
+  EXPECT_EQ(shape(y(input({5}, {0, 1, 0, 0, 1}, dtypes::int64), everything,
+                    input({5}, {0, 1, 2, 0, 1}, dtypes::int64))),
+            "(5, 3)");
   EXPECT_EQ(values(x(x.gt(8))), (List{9, 10, 11}));
   EXPECT_EQ(values(x(input({3}, {1, 0, 1}, dtypes::bool_), 1)), (List{1, 9}));
   EXPECT_EQ(values(x.masked_select(x.lt(2))), (List{0, 1}));
@@ -180,7 +186,8 @@ TEST(Sorting, LongAxesByANetwork) {
   List want = values(x);
   std::vector<double> order(600);
   std::iota(order.begin(), order.end(), 0);
-  std::ranges::stable_sort(order, [&](double a, double b) { return want[static_cast<size_t>(a)] < want[static_cast<size_t>(b)]; });
+  std::ranges::stable_sort(
+      order, [&](double a, double b) { return want[static_cast<size_t>(a)] < want[static_cast<size_t>(b)]; });
   EXPECT_EQ(values(x.argsort()), order);
   std::ranges::stable_sort(order, [&](double a, double b) {
     const double va = want[static_cast<size_t>(a)], vb = want[static_cast<size_t>(b)];

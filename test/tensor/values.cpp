@@ -32,7 +32,8 @@ double as_double(Const c, DType dtype) {
 Tensor input(const Shape& shape, const std::vector<double>& elements, DType dtype) {
   const Tensor t = Tensor::empty(shape, {.dtype = dtype});
   std::vector<Const> held;
-  for (const double e : elements) held.push_back(dtype.is_float() ? Const::of_float(round_float(dtype, e)) : make_const(dtype, e));
+  for (const double e : elements)
+    held.push_back(dtype.is_float() ? Const::of_float(round_float(dtype, e)) : make_const(dtype, e));
   const UOp buffer = base_of(t.uop());
   const std::lock_guard guard(lock);
   memory()[buffer.src(0).arg().integer()] = held;
