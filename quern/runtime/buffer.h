@@ -54,8 +54,8 @@ class Buffer {
 // Copies all of `from`, which is no larger, into `to`; between any two devices.
 void copy(Buffer& to, Buffer& from);
 
-// The Buffer of a BUFFER (identity UNIQUE, one device), made when first asked for; of a SLICE of one with a constant
-// offset, a part of it.
+// The Buffer of a BUFFER (identity UNIQUE, one device), made when first asked for; of a SLICE of one with a
+// constant offset, a part of it.
 BufferPtr buffer_of(const UOp& memory);
 
 // Whether it was ever asked for: if not, its contents are whatever they will be.

@@ -34,19 +34,23 @@ struct Parsed {
 Parsed parse_name(std::string_view given) {
   const size_t colon = given.find(':');
   std::string kind(given.substr(0, colon));
-  std::ranges::transform(kind, kind.begin(), [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  std::ranges::transform(kind, kind.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
   const auto* found = std::ranges::find_if(kKinds, [&](const Kind& k) { return kind == k.name; });
   if (found == std::end(kKinds))
-    throw DeviceError(fmt::format("there is no device '{}'; there are {}", given, fmt::join(Device::known(), ", ")));
+    throw DeviceError(
+        fmt::format("there is no device '{}'; there are {}", given, fmt::join(Device::known(), ", ")));
   std::string detail(colon == std::string_view::npos ? "" : given.substr(colon + 1));
   if (!found->numbered) {
-    if (detail.empty()) throw DeviceError(fmt::format("device '{}': expected a path, as in {}:/path/file", given, kind));
+    if (detail.empty())
+      throw DeviceError(fmt::format("device '{}': expected a path, as in {}:/path/file", given, kind));
     return {found, kind + ":" + detail, detail};
   }
   const bool digits = !detail.empty() && detail.size() <= 4 &&
                       std::ranges::all_of(detail, [](unsigned char c) { return std::isdigit(c) != 0; });
   if (colon != std::string_view::npos && !digits)
-    throw DeviceError(fmt::format("device '{}': expected a number behind the colon, as in {}:1", given, kind));
+    throw DeviceError(
+        fmt::format("device '{}': expected a number behind the colon, as in {}:1", given, kind));
   const int number = digits ? std::stoi(detail) : 0;
   return {found, number == 0 ? kind : fmt::format("{}:{}", kind, number), std::to_string(number)};
 }
@@ -57,7 +61,8 @@ Device& Device::get(std::string_view name) {
   static std::mutex mutex;
   // Never freed: memory of devices may be given back as late as the last tensor goes.
   static auto* const opened =
-      new std::unordered_map<std::string, std::unique_ptr<Device>>;  // NOLINT(cppcoreguidelines-owning-memory)
+      new std::unordered_map<std::string,
+                             std::unique_ptr<Device>>;  // NOLINT(cppcoreguidelines-owning-memory)
   const Parsed parsed = parse_name(name);
   const std::lock_guard lock(mutex);
   std::unique_ptr<Device>& device = (*opened)[parsed.name];
@@ -74,7 +79,8 @@ std::string Device::default_name() {
 
 std::vector<std::string> Device::known() {
   std::vector<std::string> names;
-  for (const Kind& kind : kKinds) names.emplace_back(kind.numbered ? kind.name : fmt::format("{}:/path", kind.name));
+  for (const Kind& kind : kKinds)
+    names.emplace_back(kind.numbered ? kind.name : fmt::format("{}:/path", kind.name));
   return names;
 }
 
@@ -86,7 +92,8 @@ constexpr std::align_val_t kAlignment{64};
 
 void* HostDevice::allocate(int64_t bytes) {
   void* memory = bytes < 0 ? nullptr : ::operator new(static_cast<size_t>(bytes), kAlignment, std::nothrow);
-  if (memory == nullptr) throw Error(fmt::format("{}: out of memory, {} bytes were asked for", name(), bytes));
+  if (memory == nullptr)
+    throw Error(fmt::format("{}: out of memory, {} bytes were asked for", name(), bytes));
   return memory;
 }
 

@@ -31,8 +31,9 @@ class Program {
 
 class Device {
  public:
-  // The device of that name, opened when first asked for: "INTERP", "INTERP:1", "NULL", "DISK:/path/of/a/file".
-  // "interp" and "INTERP:0" are INTERP. A DeviceError for a name that is none, or a device that cannot be opened.
+  // The device of that name, opened when first asked for: "INTERP", "INTERP:1", "NULL",
+  // "DISK:/path/of/a/file". "interp" and "INTERP:0" are INTERP. A DeviceError for a name that is none, or a
+  // device that cannot be opened.
   static Device& get(std::string_view name);
   static std::string canonical(std::string_view name);  // checks the form of the name, opens nothing
   static std::string default_name();                    // from the environment: DEVICE

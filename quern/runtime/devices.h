@@ -1,4 +1,5 @@
-// How each kind of device is opened. `name` is the whole name, `detail` what stands behind the colon, if anything.
+// How each kind of device is opened. `name` is the whole name, `detail` what stands behind the colon, if
+// anything.
 #pragma once
 
 #include "quern/runtime/device.h"

@@ -1,7 +1,7 @@
 // The DISK device: its memory is a file. It is copied from and to; kernels do not run on it.
 //
-// Files are read and written by position and opened for each copy: nothing is kept open, and a file that another process
-// cuts short is an Error here, where a mapping would end the process.
+// Files are read and written by position and opened for each copy: nothing is kept open, and a file that
+// another process cuts short is an Error here, where a mapping would end the process.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -18,7 +18,8 @@ namespace {
 
 class DiskDevice : public Device {
  public:
-  DiskDevice(std::string name, std::string path) : Device(std::move(name), {.name = "DISK"}), path_(std::move(path)) {}
+  DiskDevice(std::string name, std::string path)
+      : Device(std::move(name), {.name = "DISK"}), path_(std::move(path)) {}
 
   // The file begins at this address, which nothing reads: only differences to it matter.
   void* allocate(int64_t bytes) override {
@@ -43,15 +44,16 @@ class DiskDevice : public Device {
     File file(*this, O_RDONLY, "read");
     const int64_t offset = offset_of(from);
     if (offset + bytes > file.size)
-      throw DeviceError(fmt::format("{}: the file has {} bytes, {} at offset {} are wanted", name(), file.size, bytes,
-                                    offset));
+      throw DeviceError(fmt::format("{}: the file has {} bytes, {} at offset {} are wanted", name(),
+                                    file.size, bytes, offset));
     transfer(bytes, "read", [&](int64_t done, size_t count) {
       return ::pread(file.descriptor, static_cast<char*>(to) + done, count, offset + done);
     });
   }
 
   std::shared_ptr<const Program> compile(const UOp& /*kernel*/) override {
-    throw DeviceError(fmt::format("{} runs no kernels: move the tensor to another device first, with to()", name()));
+    throw DeviceError(
+        fmt::format("{} runs no kernels: move the tensor to another device first, with to()", name()));
   }
 
  private:
@@ -70,7 +72,8 @@ class DiskDevice : public Device {
     File(const DiskDevice& device, int mode, const char* verb) {
       const int create = mode == O_WRONLY ? O_CREAT : 0;
       // Without O_NONBLOCK a pipe would wait for its other end.
-      descriptor = ::open(device.path_.c_str(), mode | create | O_CLOEXEC | O_NONBLOCK, 0666);  // NOLINT(*-vararg)
+      descriptor =
+          ::open(device.path_.c_str(), mode | create | O_CLOEXEC | O_NONBLOCK, 0666);  // NOLINT(*-vararg)
       if (descriptor < 0) device.fail(verb);
       struct stat facts = {};
       const int failed = ::fstat(descriptor, &facts);

@@ -32,7 +32,9 @@ class NullDevice : public Device {
   void copy_out(void* /*to*/, const void* /*from*/, int64_t bytes) override {
     throw DeviceError(fmt::format("{} holds no values: {} bytes cannot be read from it", name(), bytes));
   }
-  std::shared_ptr<const Program> compile(const UOp& /*kernel*/) override { return std::make_shared<NullProgram>(); }
+  std::shared_ptr<const Program> compile(const UOp& /*kernel*/) override {
+    return std::make_shared<NullProgram>();
+  }
 };
 
 }  // namespace

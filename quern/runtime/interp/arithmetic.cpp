@@ -107,9 +107,12 @@ void floats(const Instruction& in, Machine& m) {
   if constexpr (op == Op::NEG) to.f = -a;
   if constexpr (op == Op::TRUNC) to.f = std::trunc(a);
   if constexpr (op == Op::MAX || op == Op::MIN) {
-    if (std::isnan(a) || std::isnan(b)) to.f = std::numeric_limits<double>::quiet_NaN();
-    else if (a == b) to.f = std::signbit(a) == (op == Op::MAX) ? b : a;
-    else to.f = (a < b) == (op == Op::MAX) ? b : a;
+    if (std::isnan(a) || std::isnan(b))
+      to.f = std::numeric_limits<double>::quiet_NaN();
+    else if (a == b)
+      to.f = std::signbit(a) == (op == Op::MAX) ? b : a;
+    else
+      to.f = (a < b) == (op == Op::MAX) ? b : a;
   }
   if constexpr (op == Op::CMPEQ) to.i = a == b;
   if constexpr (op == Op::CMPNE) to.i = a != b;
@@ -179,8 +182,10 @@ Function cast_function(DType from, DType to) {
     case Scalar::Index:
     case Scalar::Int64:
     case Scalar::UInt64: return integer_to_integer<int64_t>;
-    case Scalar::Float32: return is_uint64 ? integer_to_float<uint64_t, float> : integer_to_float<int64_t, float>;
-    case Scalar::Float64: return is_uint64 ? integer_to_float<uint64_t, double> : integer_to_float<int64_t, double>;
+    case Scalar::Float32:
+      return is_uint64 ? integer_to_float<uint64_t, float> : integer_to_float<int64_t, float>;
+    case Scalar::Float64:
+      return is_uint64 ? integer_to_float<uint64_t, double> : integer_to_float<int64_t, double>;
     default: return by_eval;
   }
 }
@@ -199,12 +204,15 @@ void evaluate(const Instruction& in, Machine& m, bool may_be_invalid) {
   const auto count = static_cast<size_t>(info(operation.op).least_sources);
   for (size_t i = 0; i < count; i++) {
     const DType dtype = operation.op == Op::WHERE && i == 0 ? dtypes::bool_ : operation.in;
-    args[i] = may_be_invalid && m.invalid[slots[i]] != 0 ? Const::invalid() : constant_in(m.slots[slots[i]], dtype);
+    args[i] =
+        may_be_invalid && m.invalid[slots[i]] != 0 ? Const::invalid() : constant_in(m.slots[slots[i]], dtype);
   }
   const Const result = eval(operation.op, operation.out, operation.in, {args, count});
   if (may_be_invalid) m.invalid[in.to] = result.is_invalid() ? 1 : 0;
-  if (operation.out.is_float()) m.slots[in.to].f = result.as_float();
-  else m.slots[in.to].i = result.as_int();
+  if (operation.out.is_float())
+    m.slots[in.to].f = result.as_float();
+  else
+    m.slots[in.to].i = result.as_int();
 }
 
 }  // namespace

@@ -34,7 +34,9 @@ bool is_loop(const UOp& u) {
 bool needs(const UOp& u, const UOp& range) { return u.op() != Op::BARRIER || !is_thread(range); }
 
 // A part of the body of a REDUCE: it has no value of its own.
-bool is_of_body(const UOp& u) { return u.ops_below().contains(Op::STATE) && !u.ops_below().contains(Op::REDUCE); }
+bool is_of_body(const UOp& u) {
+  return u.ops_below().contains(Op::STATE) && !u.ops_below().contains(Op::REDUCE);
+}
 
 size_t values_before_ranges(const UOp& u) {
   if (u.op() != Op::REDUCE || u.arg().reduce().op != Op::NOOP) return 1;
@@ -52,8 +54,10 @@ UOps closed_by(const UOp& u) {
       if (is_thread(r)) add(r);
   } else {
     for (const UOp& s : u.src().subspan(values_before_ranges(u))) {
-      if (s.op() == Op::RANGE) add(s);
-      else for (const UOp& r : s.ranges()) add(r);
+      if (s.op() == Op::RANGE)
+        add(s);
+      else
+        for (const UOp& r : s.ranges()) add(r);
     }
   }
   std::ranges::sort(closed, before);
@@ -66,13 +70,15 @@ struct Region {
   UOp range;  // none: the kernel
   uint32_t variable;
   uint32_t block;
-  std::unordered_map<const detail::Node*, uint32_t> slots;  // the first slot of what runs here; kNoSlot: an effect
+  std::unordered_map<const detail::Node*, uint32_t>
+      slots;  // the first slot of what runs here; kNoSlot: an effect
 };
 
 class Compiler {
  public:
   explicit Compiler(const UOp& kernel) {
-    if (kernel.op() != Op::SINK) throw Error(fmt::format("INTERP runs kernels, SINKs; given {}", name(kernel.op())));
+    if (kernel.op() != Op::SINK)
+      throw Error(fmt::format("INTERP runs kernels, SINKs; given {}", name(kernel.op())));
     code_.name = kernel.arg().none() ? "" : kernel.arg().kernel().name;
     walk(kernel, [&](const UOp& u) {
       if (u.op() == Op::RANGE && is_thread(u)) threads_.push_back(u);
@@ -106,13 +112,14 @@ class Compiler {
     return true;
   }
 
-  // What a loop node needs and can be run before it. This keeps recursion to the depth of loops in loops: a chain of
-  // a thousand reduces, each needing the one before, is run in order, not from within.
+  // What a loop node needs and can be run before it. This keeps recursion to the depth of loops in loops: a
+  // chain of a thousand reduces, each needing the one before, is run in order, not from within.
   static UOps outer_needs(const UOp& loop, const Region& region) {
     const UOps closed = closed_by(loop);
     UOps result;
     walk(
-        loop, [&](const UOp& u) { return same(u, loop) || !(is_of_body(u) || runs_outside(u, region, closed)); },
+        loop,
+        [&](const UOp& u) { return same(u, loop) || !(is_of_body(u) || runs_outside(u, region, closed)); },
         [&](const UOp& u) {
           if (!same(u, loop) && !is_of_body(u) && runs_outside(u, region, closed)) result.push_back(u);
         });
@@ -157,7 +164,8 @@ class Compiler {
   static UOps sources(const UOp& u) {
     if (u.op() == Op::CONST || u.op() == Op::BIND) return {};
     if (u.op() == Op::STORE && u.src(0).op() == Op::INDEX && !u.src(0).dtype().is_ptr()) {
-      UOps result(u.src(0).src().begin(), u.src(0).src().end());  // a place, written as an element: it is not read
+      UOps result(u.src(0).src().begin(),
+                  u.src(0).src().end());  // a place, written as an element: it is not read
       result.push_back(u.src(1));
       return result;
     }
@@ -191,8 +199,7 @@ class Compiler {
         return to;
       }
       case Op::NOOP:
-      case Op::AFTER:
-        return u.dtype().is_void() || u.dtype().is_ptr() ? kNoSlot : slot(u.src(0), at);
+      case Op::AFTER: return u.dtype().is_void() || u.dtype().is_ptr() ? kNoSlot : slot(u.src(0), at);
       case Op::INDEX: return u.dtype().is_ptr() ? address(u, at) : read(u, at);
       case Op::LOAD: return read(u, at);
       case Op::STORE: return write(u, at);
@@ -203,7 +210,8 @@ class Compiler {
         const uint32_t to = emit_.new_slots(u.dtype().lanes());
         uint32_t lane = to;
         for (const UOp& s : u.src())
-          for (int i = 0; i < s.dtype().lanes(); i++) emit_.move(at.block, lane++, slot(s, at) + static_cast<uint32_t>(i));
+          for (int i = 0; i < s.dtype().lanes(); i++)
+            emit_.move(at.block, lane++, slot(s, at) + static_cast<uint32_t>(i));
         return to;
       }
       case Op::GEP: {
@@ -293,7 +301,8 @@ class Compiler {
     const UOp& memory = memory_under(index.src(0));
     const uint32_t area = area_of(memory);
     const Sources indices = index.src().subspan(1);
-    if (indices.empty()) return thread_offset(memory, emit_.constant(dtypes::index, Const::of_int(0)), area, at);
+    if (indices.empty())
+      return thread_offset(memory, emit_.constant(dtypes::index, Const::of_int(0)), area, at);
     const int lanes = indices[0].dtype().lanes();
     const UOps sizes = indices.size() > 1 ? index.src(0).shape() : UOps();
     uint32_t first = kNoSlot;
@@ -305,16 +314,19 @@ class Compiler {
         position = emit_.constant(dtypes::index, Const::of_int(0));
         for (size_t i = 0; i < indices.size(); i++) {
           run(sizes[i], at);
-          position = emit_.join_index(at.block, position, slot(indices[i], at) + lane, slot(sizes[i], at), area);
+          position =
+              emit_.join_index(at.block, position, slot(indices[i], at) + lane, slot(sizes[i], at), area);
         }
       }
       if (const int width = memory.dtype().lanes(); width > 1)
-        position = emit_.binary(at.block, Op::MUL, position, emit_.constant(dtypes::index, Const::of_int(width)));
+        position =
+            emit_.binary(at.block, Op::MUL, position, emit_.constant(dtypes::index, Const::of_int(width)));
       positions.push_back(thread_offset(memory, position, area, at));
     }
     if (lanes == 1) return positions[0];
     first = emit_.new_slots(lanes);
-    for (uint32_t lane = 0; lane < positions.size(); lane++) emit_.move(at.block, first + lane, positions[lane]);
+    for (uint32_t lane = 0; lane < positions.size(); lane++)
+      emit_.move(at.block, first + lane, positions[lane]);
     return first;
   }
 
@@ -330,7 +342,8 @@ class Compiler {
       if (region != nullptr) thread = emit_.binary(at.block, Op::ADD, thread, region->variable);
     }
     const int64_t size = memory.dtype().size() * memory.dtype().lanes();
-    return emit_.join_index(at.block, thread, position, emit_.constant(dtypes::index, Const::of_int(size)), area);
+    return emit_.join_index(at.block, thread, position, emit_.constant(dtypes::index, Const::of_int(size)),
+                            area);
   }
 
   static const UOp& index_under(const UOp& address) {
@@ -357,9 +370,10 @@ class Compiler {
     const uint32_t to = emit_.new_slots(u.dtype().lanes());
     const uint32_t each = lanes / from.gathered;
     for (uint32_t lane = 0; lane < lanes; lane++) {
-      const uint32_t otherwise = u.op() == Op::LOAD && u.src().size() > 1 ? slot(u.src(1), at) + lane : kNoSlot;
-      emit_.add(at.block, {load_for(from.element), to + lane, from.position + lane / each, from.area, otherwise,
-                           lane % each});
+      const uint32_t otherwise =
+          u.op() == Op::LOAD && u.src().size() > 1 ? slot(u.src(1), at) + lane : kNoSlot;
+      emit_.add(at.block, {load_for(from.element), to + lane, from.position + lane / each, from.area,
+                           otherwise, lane % each});
     }
     return to;
   }
@@ -410,9 +424,11 @@ class Compiler {
     }
     const int lanes = value.dtype().lanes();
     if (lanes > 1)
-      position = emit_.binary(inner.block, Op::MUL, position, emit_.constant(dtypes::index, Const::of_int(lanes)));
+      position =
+          emit_.binary(inner.block, Op::MUL, position, emit_.constant(dtypes::index, Const::of_int(lanes)));
     for (uint32_t lane = 0; lane < static_cast<uint32_t>(lanes); lane++)
-      emit_.add(inner.block, {store_for(value.dtype().scalar()), 0, position, area, slot(value, inner) + lane, lane});
+      emit_.add(inner.block,
+                {store_for(value.dtype().scalar()), 0, position, area, slot(value, inner) + lane, lane});
   }
 
   uint32_t start_reduce(const UOp& u, Region& at) {
@@ -420,7 +436,8 @@ class Compiler {
     if (!arg.axes.empty()) refuse(u, "over axes is not of kernel level");
     if (arg.op != Op::NOOP) {
       const uint32_t to = emit_.new_slots(u.dtype().lanes());
-      const uint32_t identity = emit_.constant(u.dtype().scalar(), identity_element(arg.op, u.dtype().scalar()));
+      const uint32_t identity =
+          emit_.constant(u.dtype().scalar(), identity_element(arg.op, u.dtype().scalar()));
       for (int lane = 0; lane < u.dtype().lanes(); lane++)
         emit_.move(at.block, to + static_cast<uint32_t>(lane), identity);
       return to;

@@ -1,9 +1,9 @@
 // From a kernel (kernel level, see spec.h) to code for the INTERP device.
 //
-// A kernel is a tree of loops. Every END, REDUCE and STAGE is a nest of loops over the ranges that it closes, and a
-// node runs in the innermost of the loops around it whose range is open in it, once for each loop in which it is used:
-// what does not depend on a loop runs before it. A BARRIER closes the ranges of the workgroup's threads, so that what
-// stands before it has run for all of them.
+// A kernel is a tree of loops. Every END, REDUCE and STAGE is a nest of loops over the ranges that it closes,
+// and a node runs in the innermost of the loops around it whose range is open in it, once for each loop in
+// which it is used: what does not depend on a loop runs before it. A BARRIER closes the ranges of the
+// workgroup's threads, so that what stands before it has run for all of them.
 #pragma once
 
 #include "quern/runtime/interp/machine.h"

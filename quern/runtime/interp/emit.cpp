@@ -27,8 +27,10 @@ uint32_t Emitter::constant(DType dtype, Const value) {
   for (uint32_t slot = first; slot < first + static_cast<uint32_t>(lanes); slot++) {
     code_.invalid[slot] = value.is_invalid() ? 1 : 0;
     may_be_invalid_[slot] = value.is_invalid();
-    if (dtype.is_float()) code_.slots[slot].f = value.as_float();
-    else code_.slots[slot].i = value.as_int();
+    if (dtype.is_float())
+      code_.slots[slot].f = value.as_float();
+    else
+      code_.slots[slot].i = value.as_int();
   }
   if (lanes == 1) constants_[key] = first;
   return first;

@@ -21,7 +21,8 @@ class Emitter {
   void add(uint32_t block, const Instruction& instruction) { code_.blocks[block].push_back(instruction); }
   void move(uint32_t block, uint32_t to, uint32_t from);
   void loop(uint32_t block, const Loop& loop);
-  void elementwise(uint32_t block, Op op, DType out, DType in, uint32_t to, std::span<const uint32_t> operands);
+  void elementwise(uint32_t block, Op op, DType out, DType in, uint32_t to,
+                   std::span<const uint32_t> operands);
   uint32_t binary(uint32_t block, Op op, uint32_t a, uint32_t b);  // of indices
   uint32_t join_index(uint32_t block, uint32_t outer, uint32_t index, uint32_t size, uint32_t area);
 

@@ -1,5 +1,5 @@
-// What the INTERP device executes: a kernel as blocks of instructions over numbered slots, with loops as instructions
-// that run a block. Made by compile.cpp.
+// What the INTERP device executes: a kernel as blocks of instructions over numbered slots, with loops as
+// instructions that run a block. Made by compile.cpp.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,8 @@
 
 namespace quern::interp {
 
-// A scalar value as eval() has it: bools and integers in `i` (uint64 as its pattern), every float as the double that
-// it is exactly.
+// A scalar value as eval() has it: bools and integers in `i` (uint64 as its pattern), every float as the
+// double that it is exactly.
 union Slot {
   int64_t i;
   double f;
@@ -44,7 +44,7 @@ struct Area {
   DType element;         // a scalar
   int64_t elements = 0;  // what the kernel was made for; kUnsized: all that the argument has
   int64_t argument = -1;
-  std::string text;      // for messages: "PARAM 0"
+  std::string text;  // for messages: "PARAM 0"
 };
 
 struct Variable {
@@ -85,9 +85,9 @@ inline void run_block(uint32_t block, Machine& m) {
 
 using Function = void (*)(const Instruction&, Machine&);
 
-void run_loop(const Instruction& in, Machine& m);            // a: a loop
-void copy(const Instruction& in, Machine& m);                // to = a
-void by_eval(const Instruction& in, Machine& m);             // to = operations[number](a, b, c), none of them Invalid
+void run_loop(const Instruction& in, Machine& m);  // a: a loop
+void copy(const Instruction& in, Machine& m);      // to = a
+void by_eval(const Instruction& in, Machine& m);   // to = operations[number](a, b, c), none of them Invalid
 void by_eval_or_invalid(const Instruction& in, Machine& m);  // the same, any of them may be Invalid
 void select_or_invalid(const Instruction& in, Machine& m);   // to = a ? b : c, b and c may be Invalid
 void join_index(const Instruction& in, Machine& m);  // to = a * slots[number] + b, b checked; c: the area

@@ -11,14 +11,16 @@ namespace quern::interp {
 namespace {
 
 [[noreturn, gnu::noinline]] void out_of_range(const Machine& m, uint32_t area, int64_t index, int64_t size) {
-  throw IndexError(fmt::format("kernel {}: index {} is out of range for {}, which has {} elements", m.code.name,
-                               index, m.code.areas[area].text, size));
+  throw IndexError(fmt::format("kernel {}: index {} is out of range for {}, which has {} elements",
+                               m.code.name, index, m.code.areas[area].text, size));
 }
 
 template <class T>
 Slot slot_of(T value) {
-  if constexpr (std::is_floating_point_v<T>) return {.f = static_cast<double>(value)};
-  else return {.i = static_cast<int64_t>(value)};
+  if constexpr (std::is_floating_point_v<T>)
+    return {.f = static_cast<double>(value)};
+  else
+    return {.i = static_cast<int64_t>(value)};
 }
 
 template <class T>
@@ -40,8 +42,10 @@ std::byte* address(const Instruction& in, Machine& m, size_t bytes) {
 bool closed(const Instruction& in, Machine& m) {
   if (m.invalid[in.a] == 0) [[likely]]
     return false;
-  if (in.c == kNoSlot) m.slots[in.to].i = 0;  // 0.0 has the same bits
-  else m.slots[in.to] = m.slots[in.c];
+  if (in.c == kNoSlot)
+    m.slots[in.to].i = 0;  // 0.0 has the same bits
+  else
+    m.slots[in.to] = m.slots[in.c];
   return true;
 }
 

@@ -19,7 +19,8 @@ void InterpProgram::run(std::span<const Argument> arguments, const VariableValue
       continue;
     }
     if (area.argument >= std::ssize(arguments))
-      throw Error(fmt::format("kernel {}: {} has no argument, {} are given", code_.name, area.text, arguments.size()));
+      throw Error(fmt::format("kernel {}: {} has no argument, {} are given", code_.name, area.text,
+                              arguments.size()));
     const Argument& given = arguments[static_cast<size_t>(area.argument)];
     const int64_t elements = given.bytes / element;
     if (area.elements > elements)
