@@ -114,6 +114,18 @@ TEST(Interp, RegistersAreThoseOfAThread) {
   EXPECT_THAT(out, ElementsAre(0, 2, 4, 6));
 }
 
+TEST(Interp, RegistersSetOutsideOfTheThreadsAreSetForAll) {
+  std::vector<float> out(4);
+  run(R"(
+    %reg = DEFINE_REG(; 0):float32*[1]@REG
+    %set = STORE(INDEX(%reg, 0), 3.0:float32)
+    %acc = INDEX(AFTER(%reg, %set, r1[4, LOCAL], r2[2]), 0)
+    %add = END(STORE(%acc, LOAD(%acc) + CAST(r1):float32), r2)
+    SINK(END(STORE(INDEX(PARAM(; 0):float32*[4], r1), LOAD(INDEX(AFTER(%reg, %add), 0))), r1)))",
+      out);
+  EXPECT_THAT(out, ElementsAre(3, 5, 7, 9));
+}
+
 TEST(Interp, AccumulatorInARegister) {
   std::vector<float> out(2), in = counting(6);
   run(R"(

@@ -301,8 +301,7 @@ class Compiler {
     const UOp& memory = memory_under(index.src(0));
     const uint32_t area = area_of(memory);
     const Sources indices = index.src().subspan(1);
-    if (indices.empty())
-      return thread_offset(memory, emit_.constant(dtypes::index, Const::of_int(0)), area, at);
+    if (indices.empty()) return index_constant(0);
     const int lanes = indices[0].dtype().lanes();
     const UOps sizes = indices.size() > 1 ? index.src(0).shape() : UOps();
     uint32_t first = kNoSlot;
@@ -311,7 +310,7 @@ class Compiler {
       uint32_t position = slot(indices[0], at) + lane;
       if (indices.size() > 1) {
         if (sizes.size() != indices.size()) refuse(index, "it has fewer indices than its memory has axes");
-        position = emit_.constant(dtypes::index, Const::of_int(0));
+        position = index_constant(0);
         for (size_t i = 0; i < indices.size(); i++) {
           run(sizes[i], at);
           position =
@@ -321,7 +320,7 @@ class Compiler {
       if (const int width = memory.dtype().lanes(); width > 1)
         position =
             emit_.binary(at.block, Op::MUL, position, emit_.constant(dtypes::index, Const::of_int(width)));
-      positions.push_back(thread_offset(memory, position, area, at));
+      positions.push_back(position);
     }
     if (lanes == 1) return positions[0];
     first = emit_.new_slots(lanes);
@@ -330,20 +329,29 @@ class Compiler {
     return first;
   }
 
-  // Each thread has registers of its own: they stand one behind the other.
-  uint32_t thread_offset(const UOp& memory, uint32_t position, uint32_t area, Region& at) {
+  // Each thread has registers of its own: they stand one behind the other. `threads` are those of the
+  // threads' ranges that no loop around goes over, with their variables.
+  using Threads = std::vector<std::pair<UOp, uint32_t>>;
+  uint32_t of_thread(const UOp& memory, uint32_t position, uint32_t area, uint32_t block, Region& at,
+                     const Threads& threads) {
     if (memory.op() != Op::DEFINE_REG || threads_.empty()) return position;
-    uint32_t thread = emit_.constant(dtypes::index, Const::of_int(0));
+    uint32_t thread = index_constant(0);
     for (const UOp& r : threads_) {
-      const Region* region = &at;
-      while (region != nullptr && (!region->range || !same(region->range, r))) region = region->parent;
-      const auto size = static_cast<int64_t>(r.src(0).vmax());
-      thread = emit_.binary(at.block, Op::MUL, thread, emit_.constant(dtypes::index, Const::of_int(size)));
-      if (region != nullptr) thread = emit_.binary(at.block, Op::ADD, thread, region->variable);
+      uint32_t variable = kNoSlot;
+      for (const auto& [range, slot] : threads)
+        if (same(range, r)) variable = slot;
+      if (const Region* region = loop_over(r, at)) variable = region->variable;
+      thread = emit_.binary(block, Op::MUL, thread, index_constant(static_cast<int64_t>(r.src(0).vmax())));
+      if (variable != kNoSlot) thread = emit_.binary(block, Op::ADD, thread, variable);
     }
-    const int64_t size = memory.dtype().size() * memory.dtype().lanes();
-    return emit_.join_index(at.block, thread, position, emit_.constant(dtypes::index, Const::of_int(size)),
-                            area);
+    const uint32_t size = index_constant(memory.dtype().size() * memory.dtype().lanes());
+    return emit_.join_index(block, thread, position, size, area);
+  }
+  uint32_t index_constant(int64_t value) { return emit_.constant(dtypes::index, Const::of_int(value)); }
+  static const Region* loop_over(const UOp& range, const Region& at) {
+    const Region* region = &at;
+    while (region != nullptr && (!region->range || !same(region->range, range))) region = region->parent;
+    return region;
   }
 
   static const UOp& index_under(const UOp& address) {
@@ -365,26 +373,46 @@ class Compiler {
   }
 
   uint32_t read(const UOp& u, Region& at) {
-    const Access from = access(u.op() == Op::LOAD ? index_under(u.src(0)) : u, at);
+    const UOp& index = u.op() == Op::LOAD ? index_under(u.src(0)) : u;
+    const Access from = access(index, at);
     const auto lanes = static_cast<uint32_t>(u.dtype().lanes());
     const uint32_t to = emit_.new_slots(u.dtype().lanes());
     const uint32_t each = lanes / from.gathered;
     for (uint32_t lane = 0; lane < lanes; lane++) {
       const uint32_t otherwise =
           u.op() == Op::LOAD && u.src().size() > 1 ? slot(u.src(1), at) + lane : kNoSlot;
-      emit_.add(at.block, {load_for(from.element), to + lane, from.position + lane / each, from.area,
-                           otherwise, lane % each});
+      const uint32_t position =
+          of_thread(memory_under(index.src(0)), from.position + lane / each, from.area, at.block, at, {});
+      emit_.add(at.block, {load_for(from.element), to + lane, position, from.area, otherwise, lane % each});
     }
     return to;
   }
 
   uint32_t write(const UOp& u, Region& at) {
-    const Access into = access(index_under(u.src(0)), at);
+    const UOp& index = index_under(u.src(0));
+    const UOp& memory = memory_under(index.src(0));
+    const Access into = access(index, at);
     const auto lanes = static_cast<uint32_t>(u.src(1).dtype().lanes());
     const uint32_t each = lanes / into.gathered;
-    for (uint32_t lane = 0; lane < lanes; lane++)
-      emit_.add(at.block, {store_for(into.element), 0, into.position + lane / each, into.area,
-                           slot(u.src(1), at) + lane, lane % each});
+    // A register that is set outside of the threads' loops is set for all of them.
+    Threads threads;
+    std::vector<uint32_t> blocks{at.block};
+    if (memory.op() == Op::DEFINE_REG)
+      for (const UOp& r : threads_)
+        if (loop_over(r, at) == nullptr) {
+          threads.emplace_back(r, emit_.new_slot());
+          blocks.push_back(emit_.new_block());
+        }
+    for (uint32_t lane = 0; lane < lanes; lane++) {
+      const uint32_t position =
+          of_thread(memory, into.position + lane / each, into.area, blocks.back(), at, threads);
+      emit_.add(blocks.back(),
+                {store_for(into.element), 0, position, into.area, slot(u.src(1), at) + lane, lane % each});
+    }
+    for (size_t i = threads.size(); i-- > 0;)
+      emit_.loop(blocks[i],
+                 {threads[i].second, index_constant(static_cast<int64_t>(threads[i].first.src(0).vmax())),
+                  blocks[i + 1]});
     return kNoSlot;
   }
 
@@ -417,7 +445,7 @@ class Compiler {
     const UOp& value = stage.src(0);
     run(value, inner);
     const uint32_t area = area_of(stage);
-    uint32_t position = emit_.constant(dtypes::index, Const::of_int(0));
+    uint32_t position = index_constant(0);
     for (const UOp& r : stage.src().subspan(1)) {
       if (r.op() != Op::RANGE) continue;
       position = emit_.join_index(inner.block, position, slot(r, inner), slot(r.src(0), inner), area);
