@@ -1,6 +1,7 @@
 #include "quern/schedule/facts.h"
 
 #include <algorithm>
+#include <ranges>
 
 #include "quern/ir/saturate.h"
 
@@ -104,6 +105,34 @@ FactsOf::FactsOf(const NodeList& order) {
     Facts f = compute(u);
     facts_.emplace(u, std::move(f));
   }
+  find_shared(order);
+  for (const UOp& u : order) *facts_.find(u) = compute(u);
+}
+
+// Each node belongs to the store that it is computed for, or to several. Where several begin there will be
+// memory.
+void FactsOf::find_shared(const NodeList& order) {
+  constexpr int kNone = -1, kSeveral = -2;
+  NodeMap<int> owner;  // of a node: the one store among its users, so far
+  auto meet = [&](const UOp& u, int by) {
+    const auto [at, added] = owner.emplace(u, by);
+    if (!added && *at != by && by != kNone) *at = *at == kNone ? by : kSeveral;
+  };
+  int next = 0;
+  for (const UOp& u : std::views::reverse(order)) {
+    const int* known = owner.find(u);
+    int by = known ? *known : kNone;
+    if (u.op() == Op::STORE || u.op() == Op::CONTIGUOUS || u.op() == Op::COPY || u.op() == Op::CALL)
+      by = next++;
+    const bool value = is_elementwise(u.op()) || u.op() == Op::REDUCE;
+    if (by == kSeveral && value && facts_.find(u)->heavy) {
+      shared_.insert(u);
+      by = next++;
+    } else if (has_memory(u) && u.op() != Op::CONTIGUOUS && u.op() != Op::COPY) {
+      continue;
+    }
+    for (const UOp& s : u.src()) meet(s, by);
+  }
 }
 
 Facts FactsOf::compute(const UOp& u) const {
@@ -133,6 +162,11 @@ Facts FactsOf::compute(const UOp& u) const {
   const size_t values = is_elementwise(u.op()) ? u.src().size() : std::min<size_t>(u.src().size(), 1);
   for (const UOp& s : u.src().first(values)) {
     const Facts& of = (*this)[s];
+    if (shared_.contains(s)) {
+      f.loads = capped(static_cast<wide>(f.loads) + 1);
+      f.bytes = capped(static_cast<wide>(f.bytes) + elements_at_most(s.shape()) * s.dtype().bytes());
+      continue;
+    }
     f.heavy |= of.heavy;
     f.heavy_axes |= is_movement(u.op()) ? through(u, of.heavy_axes) : of.heavy_axes;
     f.cost = capped(static_cast<wide>(f.cost) + of.cost);

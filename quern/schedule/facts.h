@@ -30,8 +30,10 @@ class FactsOf {
   const Facts& operator[](const UOp& node) const { return *facts_.find(node); }
 
  private:
+  void find_shared(const NodeList& order);
   Facts compute(const UOp& node) const;
   NodeMap<Facts> facts_;
+  NodeSet shared_;  // values with reduces that several kernels will want: they are as good as memory
 };
 
 int64_t size_of(const UOp& size);         // a number; a symbolic size at its largest

@@ -12,8 +12,6 @@
 #include "quern/schedule/facts.h"
 
 namespace quern {
-namespace {
-
 bool is_memory(const UOp& u) {
   return u.op() == Op::BUFFER || u.op() == Op::MSTACK || u.op() == Op::MSELECT || u.op() == Op::SLICE ||
          (u.op() == Op::PARAM && !u.dtype().is_ptr());
@@ -24,6 +22,8 @@ const UOp& memory_under(const UOp& u) {
   while (m->op() == Op::AFTER) m = &m->src(0);
   return *m;
 }
+namespace {
+
 bool is_global_state(const UOp& u) {
   return (u.op() == Op::AFTER && is_memory(memory_under(u))) || is_memory(u);
 }
@@ -49,7 +49,8 @@ class Cutter {
       for (const UOp& s : effect_.src().subspan(1)) kernel.states.push_back(s);
       return true;
     }
-    const UOp& store = effect_.op() == Op::END ? effect_.src(0) : effect_;
+    const UOp& body = effect_.op() == Op::END ? effect_.src(0) : effect_;
+    const UOp& store = body.op() == Op::GROUP ? body.src(0) : body;
     if (store.src(1).op() == Op::COPY) {
       kernel.program =
           UOp::make(Op::COPY, store.src(1).dtype(), {param_of(store.src(1).src(0), 1), store.src(1).src(1)});
@@ -57,11 +58,13 @@ class Cutter {
       return true;
     }
     order_ = std::make_unique<NodeList>(effect_.toposort([](const UOp& u) { return !is_global_state(u); }));
-    slot(store.src(0).src(0));
+    if (body.op() == Op::GROUP)
+      for (const UOp& s : body.src()) slot(s.src(0).src(0));
+    else
+      slot(store.src(0).src(0));
     number_ranges();
     for (const UOp& u : *order_) rewrite(u);
-    const UOp body = *done_.find(effect_);
-    kernel.program = UOp::make(Op::SINK, dtypes::void_, {body},
+    kernel.program = UOp::make(Op::SINK, dtypes::void_, {*done_.find(effect_)},
                                KernelArg{.name = name(), .opts = {}, .reasons = reasons_});
     kernel.states = states_;
     for (size_t i = 0; i < states_.size(); i++)

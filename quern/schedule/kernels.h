@@ -18,4 +18,7 @@ struct Steps {
 };
 Steps split_into_kernels(const UOp& sink);
 
+bool is_memory(const UOp& u);               // global memory: a BUFFER, or what stands for one
+const UOp& memory_under(const UOp& state);  // what AFTERs are about
+
 }  // namespace quern

@@ -33,6 +33,7 @@ class Planner {
       case Op::CALL:
         for (const UOp& argument : u.src().subspan(1)) want_in_memory(argument);
         return;
+      case Op::AFTER: return visit_after(u, node);
       case Op::CONTIGUOUS:
         return keep(u, node, u.tag().none() ? "the user asked for it" : u.tag().text(), false);
       case Op::REDUCE: break;
@@ -63,9 +64,28 @@ class Planner {
   void visit_store(const UOp& u, NodePlan& node) {
     if (u.src(1).op() == Op::COPY && is_whole_memory(u.src(0))) return;  // it is copied there
     node.nest = open_nest(u.src(0).shape(), facts_[u].device);
+    plan_.of(base_of(u.src(0))).overwritten = true;
     const Use use{plan_.nests.back().index, open_scope(node.nest, plan_.nests.back().ranges)};
     node.sources.push_back({add_use(u.src(0), use), add_use(u.src(1), use)});
   }
+
+  // What was just stored need not be read back when it is easily computed: the two kernels can then be one.
+  void visit_after(const UOp& u, NodePlan& node) {
+    if (node.overwritten || node.uses.empty() || u.src().size() != 2 || u.src(1).op() != Op::STORE) return;
+    const UOp &target = u.src(1).src(0), &value = u.src(1).src(1);
+    const Facts& f = facts_[value];
+    if (f.heavy || f.cost > kForwardedOps || f.loads > kForwardedLoads || value.op() == Op::COPY) return;
+    if (!same(base_of(target), u.src(0)) || !is_whole_memory(target)) return;
+    node.forwarded = true;
+    UOps sources{value};
+    sources.insert(sources.end(), u.shape().begin(), u.shape().end());
+    const UOp as_memory = UOp::make(Op::RESHAPE, u.dtype(), sources);
+    for (size_t i = 0; i < node.uses.size(); i++) {
+      const Use use = node.uses[i];
+      node.sources.push_back({add_use(value, {source_index(as_memory, use.index).index, use.scope})});
+    }
+  }
+  static constexpr int64_t kForwardedOps = 24, kForwardedLoads = 4;
 
   void visit_movement(const UOp& u, NodePlan& node) {
     for (size_t i = 0; i < node.uses.size(); i++) {

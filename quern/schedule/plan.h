@@ -51,6 +51,8 @@ struct NodePlan {
   std::vector<UOps> reduced;  // a REDUCE: the ranges that stand for its axes, for each use
   std::vector<SmallVector<uint32_t, 3>> sources;  // for each way it is computed: which use of each source
   bool wanted_in_memory = false;                  // by a COPY or a kernel of the user's
+  bool overwritten = false;                       // memory that a STORE goes on from
+  bool forwarded = false;                         // an AFTER: what was stored is computed again, not read
 };
 
 struct Plan {

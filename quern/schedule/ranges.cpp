@@ -66,7 +66,9 @@ class Lowering {
     }
     if (node.keep != NodePlan::Keep::no) return lower_kept(u, node);
     for (size_t i = 0; i < node.uses.size(); i++) {
-      if (memory(u))
+      if (node.forwarded)
+        values.push_back(value(u.src(1).src(1), node.sources[i][0]));
+      else if (memory(u))
         values.push_back(
             UOp::make(Op::INDEX, u.dtype(), {memory(u), flat_index(node.uses[i].index, u.shape())}));
       else

@@ -8,6 +8,7 @@
 #include "quern/schedule/collapse.h"
 #include "quern/schedule/early.h"
 #include "quern/schedule/kernels.h"
+#include "quern/schedule/merge.h"
 #include "quern/schedule/ranges.h"
 #include "quern/schedule/stages.h"
 
@@ -23,19 +24,24 @@ constexpr int kMostRounds = 32;
 
 Schedule make_schedule(const UOp& sink, const SpecOf& spec_of) {
   check_boundary(sink, Level::tensor, "tensors");
-  UOp graph = early_rewrites(sink);  // functions, copies, stores, size 0
+  // functions and tuples, copies, stores, size 0, large reduces
+  UOp graph = early_rewrites(sink);
   for (int round = 0; round < kMostRounds; round++) {
-    const Ranges ranges = to_ranges(graph, spec_of);  // loops, and what is kept
+    // loops for movement ops, and memory for what is kept
+    const Ranges ranges = to_ranges(graph, spec_of);
     if (!ranges.hazards.empty()) {
-      graph = with_values_first(graph, ranges.hazards);  // stores that read what they write
+      graph = with_values_first(graph, ranges.hazards);
       continue;
     }
-    UOp loops =
-        graph_rewrite(ranges.sink, simplification, {.name = "simplify loops"});  // reduces that need no loop
-    loops = stages_to_stores(loops);                                             // memory for what is kept
-    Steps split = split_into_kernels(loops);                                     // kernels, in order
+    // reduces that need no loop, values that need no memory after all
+    UOp loops = graph_rewrite(ranges.sink, simplification, {.name = "simplify loops"});
+    // memory for the rest
+    loops = stages_to_stores(loops);
+    // one kernel for outputs that read the same; kernels cut out, in the order in which they run
+    Steps split = split_into_kernels(merge_outputs(loops));
+    if (!split.contested.empty()) split = split_into_kernels(loops);
     if (split.contested.empty()) return {std::move(split.steps)};
-    graph = with_old_contents_kept(graph, split.contested);  // reads of what is overwritten
+    graph = with_old_contents_kept(graph, split.contested);
   }
   throw Error("the kernels of this program wait for each other, whatever is copied:\n" + sink.text());
 }

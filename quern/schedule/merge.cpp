@@ -1,0 +1,162 @@
+#include "quern/schedule/merge.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <unordered_map>
+
+#include "quern/ir/node_map.h"
+#include "quern/schedule/kernels.h"
+
+namespace quern {
+namespace {
+
+constexpr size_t kMostOutputs = 8, kMostBuffers = 24;
+
+class Merger {
+ public:
+  explicit Merger(const UOp& sink)
+      : sink_(sink),
+        order_(sink.toposort([&](const UOp& u) { return u.op() != Op::SINK || same(u, sink); })) {}
+
+  UOp run() {
+    measure_depths();
+    std::vector<size_t> by_depth(order_.size());
+    std::iota(by_depth.begin(), by_depth.end(), size_t{0});
+    std::ranges::stable_sort(by_depth, [&](size_t a, size_t b) { return depth_[a] < depth_[b]; });
+    for (size_t i = 0; i < by_depth.size();) {
+      const int depth = depth_[by_depth[i]];
+      std::vector<const UOp*> effects;
+      for (; i < by_depth.size() && depth_[by_depth[i]] == depth; i++) {
+        const UOp& u = order_[by_depth[i]];
+        rebuild(u);
+        if (is_effect_.contains(u)) effects.push_back(&u);
+      }
+      merge(effects);
+    }
+    return *done_.find(sink_);
+  }
+
+ private:
+  // How many kernels must have run before a node can be computed, by what it reads.
+  void measure_depths() {
+    NodeMap<int> depth;
+    depth_.reserve(order_.size());
+    for (const UOp& u : order_) {
+      int d = 0;
+      if (u.op() != Op::SINK || same(u, sink_))
+        for (const UOp& s : u.src()) d = std::max(d, *depth.find(s));
+      if (u.op() == Op::AFTER && is_memory(memory_under(u))) {
+        d++;
+        for (const UOp& e : u.src().subspan(1))
+          if (e.op() == Op::END && e.src(0).op() == Op::STORE && e.src(0).src(1).op() != Op::COPY)
+            is_effect_.insert(e);
+      }
+      if (same(u, sink_)) d++;
+      depth.emplace(u, d);
+      depth_.push_back(d);
+    }
+  }
+
+  void rebuild(const UOp& u) {
+    UOps sources;
+    const bool inside = u.op() != Op::SINK || same(u, sink_);
+    for (const UOp& s : u.src()) sources.push_back(inside ? *done_.find(s) : s);
+    done_.emplace(u, u.src().empty() ? u : u.with_src(sources));
+  }
+
+  struct Group {
+    std::vector<const UOp*> members;
+    UOps stores;  // in the loops of the first member
+    UOps reads;   // states of memory
+  };
+
+  static bool is_state(const UOp& u) {
+    return is_memory(u) || (u.op() == Op::AFTER && is_memory(memory_under(u)));
+  }
+  static UOps states_read(const UOp& effect) {
+    UOps states;
+    walk(
+        effect.src(0).src(1), [](const UOp& u) { return !is_state(u); },
+        [&](const UOp& u) {
+          if (is_state(u)) states.push_back(u);
+        });
+    return states;
+  }
+  static const UOp& target_of(const UOp& store) { return memory_under(store.src(0).src(0)); }
+
+  // Does one read what the other writes, other than at the place that it writes itself?
+  static bool clash(const UOp& a, const UOp& b) {
+    if (same(target_of(a), target_of(b))) return true;
+    auto reads_elsewhere = [](const UOp& reader, const UOp& writer) {
+      bool elsewhere = false;
+      walk(
+          reader.src(1), [](const UOp& u) { return !is_state(u); },
+          [&](const UOp& u) {
+            elsewhere |= u.op() == Op::INDEX && same(memory_under(u.src(0)), target_of(writer)) &&
+                         !same(u.src(1), writer.src(0).src(1));
+          });
+      return elsewhere;
+    };
+    return reads_elsewhere(a, b) || reads_elsewhere(b, a);
+  }
+
+  static UOp in_loops_of(const UOp& effect, const UOp& other) {
+    std::unordered_map<UOp, UOp> ranges;
+    for (size_t i = 1; i < effect.src().size(); i++) ranges.emplace(effect.src(i), other.src(i));
+    return effect.src(0).substitute(ranges);
+  }
+
+  void merge(const std::vector<const UOp*>& effects) {
+    std::map<std::string, std::vector<Group>> by_shape;
+    for (const UOp* e : effects) {
+      const UOp& made = *done_.find(*e);
+      std::string shape;
+      for (const UOp& r : made.src().subspan(1)) shape += r.src(0).key() + ",";
+      for (const std::string& device : target_of(made.src(0)).device()) shape += device;
+      auto& groups = by_shape[shape];
+      UOps reads = states_read(made);
+      UOp store = made.src(0);
+      auto fits = [&](const Group& g) {
+        if (g.members.size() == kMostOutputs ||
+            g.reads.size() + reads.size() + g.members.size() > kMostBuffers)
+          return false;
+        if (std::ranges::none_of(
+                reads, [&](const UOp& r) { return std::ranges::find(g.reads, r) != g.reads.end(); }))
+          return false;
+        const UOp moved = in_loops_of(made, *done_.find(*g.members[0]));
+        if (std::ranges::any_of(g.stores, [&](const UOp& s) { return clash(s, moved); })) return false;
+        store = moved;
+        return true;
+      };
+      auto at = std::ranges::find_if(groups, fits);
+      if (at == groups.end()) at = groups.insert(groups.end(), Group{});
+      at->members.push_back(e);
+      at->stores.push_back(store);
+      at->reads.insert(at->reads.end(), reads.begin(), reads.end());
+    }
+    for (const auto& [shape, groups] : by_shape)
+      for (const Group& g : groups)
+        if (g.members.size() > 1) join(g);
+  }
+
+  void join(const Group& g) {
+    const UOp first = *done_.find(*g.members[0]);
+    UOps sources{UOp::make(Op::GROUP, dtypes::void_, g.stores)};
+    sources.insert(sources.end(), first.src().begin() + 1, first.src().end());
+    const UOp joined = UOp::make(Op::END, dtypes::void_, sources);
+    for (const UOp* m : g.members) *done_.find(*m) = joined;
+  }
+
+  const UOp sink_;
+  const NodeList order_;
+  std::vector<int> depth_;
+  NodeSet is_effect_;
+  NodeMap<UOp> done_;
+};
+
+}  // namespace
+
+UOp merge_outputs(const UOp& sink) { return Merger(sink).run(); }
+
+}  // namespace quern

@@ -1,0 +1,137 @@
+// Memory: assignment, copies, and what marks a value for memory.
+#include <fmt/format.h>
+
+#include "quern/ir/movement.h"
+#include "quern/tensor/assign.h"
+#include "quern/tensor/support.h"
+
+namespace quern {
+namespace detail {
+namespace {
+
+bool is_memory(const UOp& u) { return u.op() == Op::BUFFER || u.op() == Op::AFTER; }
+
+// Whether each element of the view is a place in memory of its own.
+enum class Place { memory, repeated, computed };
+Place place_of(const UOp& view) {
+  bool expanded = false, padded = false;
+  for (const UOp* u = &view; is_movement(u->op()); u = &u->src(0)) {
+    expanded = expanded || u->op() == Op::EXPAND;
+    padded = padded || u->op() == Op::PAD;
+  }
+  if (!is_memory(base_of(view)) || padded) return Place::computed;
+  return expanded ? Place::repeated : Place::memory;
+}
+
+}  // namespace
+
+Tensor in_new_memory(const char* who, const Tensor& x) {
+  const UOp value = x.uop();
+  const Ints sizes = int_shape(who, x);
+  int64_t elements = 1;
+  for (const int64_t s : sizes) elements *= s;
+  const Texts named = value.device();
+  const UOp device =
+      UOp::make(Op::DEVICE, dtypes::void_, {}, named.empty() ? Texts{default_device()} : named);
+  const UOp memory = new_buffer(value.dtype(), elements, device);
+  return Tensor(quern::reshape(
+      quern::after(memory, UOps{quern::store(quern::reshape(memory, value.shape()), value)}), value.shape()));
+}
+
+void assign_view(const char* who, const UOp& view, const Operand& value) {
+  const Shape shape = shape_from(view.shape());
+  if (value.is_tensor() && value.tensor().dtype() != view.dtype())
+    throw DTypeError(fmt::format("{}: the value is {}, the tensor {}; cast it", who,
+                                 value.tensor().dtype().name(), view.dtype().name()));
+  const Tensor stored =
+      value.is_tensor() ? broadcast_to(who, value.tensor(), shape) : number(value, view.dtype(), shape);
+  const Texts from = stored.devices(), to = view.device();
+  if (!from.empty() && !to.empty() && from != to)
+    throw Error(fmt::format("{}: the value is on {}, the tensor on {}; move it with to()", who,
+                            fmt::join(from, "+"), fmt::join(to, "+")));
+  const Place place = place_of(view);
+  if (place == Place::repeated)
+    throw Error(
+        fmt::format("{}: the tensor is an expanded view: several of its elements are one place in memory; "
+                    "clone() it first",
+                    who));
+  QUERN_CHECK(place == Place::memory, "assignment to a value that has no memory");
+  const UOp base = base_of(view);
+  replace_views(base, quern::after(base, UOps{quern::store(view, stored.uop())}));
+}
+
+bool has_memory(const UOp& view) { return place_of(view) != Place::computed; }
+
+}  // namespace detail
+
+const Tensor& Tensor::assign(const Operand& value) const {
+  const UOp mine = uop();
+  if (detail::has_memory(mine)) {
+    detail::assign_view("assign", mine, value);
+    return *this;
+  }
+  if (value.is_tensor() && value.tensor().dtype() != dtype())
+    throw DTypeError(fmt::format("assign: the value is {}, the tensor {}; cast it",
+                                 value.tensor().dtype().name(), dtype().name()));
+  state_->set((value.is_tensor() ? detail::broadcast_to("assign", value.tensor(), shape())
+                                 : detail::number(value, dtype(), shape()))
+                  .uop());
+  return *this;
+}
+
+const Tensor& Tensor::replace(const Tensor& other) const {
+  const UOp mine = uop(), its = other.uop();
+  if (mine.dtype() != its.dtype() || !same_sizes(mine.shape(), its.shape()))
+    throw Error(fmt::format("replace: {} by {}: dtype and shape must stay", detail::text(*this),
+                            detail::text(other)));
+  state_->set(its);
+  return *this;
+}
+
+Tensor Tensor::detach() const { return uop().op() == Op::DETACH ? *this : Tensor(quern::detach(uop())); }
+
+Tensor Tensor::contiguous() const {
+  const UOp u = uop();
+  const UOp& below = u.op() == Op::RESHAPE ? u.src(0) : u;
+  if (u.op() == Op::CONTIGUOUS || below.op() == Op::BUFFER || below.op() == Op::AFTER) return Tensor(u);
+  return Tensor(quern::contiguous(u));
+}
+Tensor Tensor::contiguous_backward() const {
+  const UOp u = uop();
+  return Tensor(UOp::make(Op::CONTIGUOUS_BACKWARD, u.dtype(), {u}));
+}
+Tensor Tensor::clone() const { return detail::in_new_memory("clone", *this); }
+
+namespace {
+void check_device_name(const char* who, const std::string& name) {
+  if (name.empty()) throw Error(fmt::format("{}: the name of the device is empty", who));
+}
+}  // namespace
+
+Tensor Tensor::to(const std::string& device) const {
+  check_device_name("to", device);
+  return Tensor(quern::copy_to(uop(), device_node(device)));
+}
+
+Tensor Tensor::shard(const std::vector<std::string>& devices, std::optional<int64_t> axis) const {
+  if (devices.empty()) throw Error("shard: no devices are named");
+  for (const std::string& name : devices) check_device_name("shard", name);
+  if (devices.size() == 1) return to(devices[0]);
+  const UOp everywhere = UOp::make(Op::DEVICE, dtypes::void_, {}, Texts(devices));
+  const UOp copied = quern::copy_to(uop(), everywhere);
+  if (!axis) return Tensor(copied);
+  const auto at = static_cast<size_t>(detail::resolve_axis("shard", *axis, ndim()));
+  const int64_t n = detail::int_size("shard", *this, *axis), parts = std::ssize(devices);
+  if (n % parts != 0)
+    throw ShapeError(fmt::format("shard: axis {} of {} cannot be divided evenly among {} devices", *axis,
+                                 shape_text(shape()), parts));
+  // Each device keeps the part that its number says; the number is known when the kernel of that device is
+  // run.
+  UOps offsets(copied.shape().size(), UOp::index(0)), sizes = copied.shape();
+  offsets[at] = UOp::variable("_device_num", 0, parts - 1) * (n / parts);
+  sizes[at] = UOp::index(n / parts);
+  return Tensor(UOp::make(Op::MULTI, copied.dtype(), {quern::shrink(copied, offsets, sizes)},
+                          static_cast<int64_t>(at)));
+}
+
+}  // namespace quern

@@ -1,0 +1,244 @@
+// Arithmetic, comparisons and bits.
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "quern/ir/movement.h"
+#include "quern/tensor/support.h"
+
+namespace quern {
+
+using detail::apply, detail::binary, detail::like, detail::matched, detail::multiply_add, detail::select;
+
+namespace {
+
+UOp all_ones(DType dtype) { return UOp::constant(dtype, wrap(dtype, -1)); }
+
+const char* const kNoBits = "needs integers or bools";
+
+Tensor bits(const char* who, Op op, const Operand& a, const Operand& b) {
+  const auto [x, y] = matched(who, a, b);
+  if (x.dtype().is_float()) throw DTypeError(fmt::format("{}: {}, given {}", who, kNoBits, x.dtype().name()));
+  return apply(op, x, y);
+}
+
+Tensor shift(const char* who, Op op, const Operand& a, const Operand& b) {
+  const auto [x, y] = matched(who, a, b);
+  if (!x.dtype().is_int())
+    throw DTypeError(fmt::format("{}: needs integers, given {}", who, x.dtype().name()));
+  return apply(op, x, y);
+}
+
+// Integers divided by a constant 0 are a mistake that can be seen.
+void check_divisor(const char* who, const Tensor& x, const Operand& divisor) {
+  if (!x.dtype().is_float() && !divisor.is_tensor() && divisor.constant(x.dtype()).equals(0))
+    throw Error(fmt::format("{}: division of integers by 0", who));
+}
+
+// Division of integers. UOp::alu refuses a CONST 0 as the divisor; here it is expanded, and gives 0 by
+// definition.
+Tensor divide_integers(const char* who, Op op, const Tensor& x, const Tensor& y, const Operand& divisor) {
+  check_divisor(who, x, divisor);
+  if (x.dtype().is_bool()) throw DTypeError(fmt::format("{}: bools cannot be divided; cast them", who));
+  return apply(op, x, y);
+}
+
+Tensor is_infinite(const Tensor& x) { return x.abs().eq(std::numeric_limits<double>::infinity()); }
+
+// The remainder with the sign of the dividend: exact where |x / y| < 2^24 (float64: 2^53). A quotient that
+// was rounded to the wrong integer leaves a remainder off by y, which the two corrections repair.
+Tensor float_fmod(const Tensor& x, const Tensor& y) {
+  const Tensor quotient = apply(Op::TRUNC, apply(Op::FDIV, x, y));
+  const Tensor size = y.abs();
+  Tensor r = multiply_add(quotient.neg(), y, x);
+  const Tensor wrong_sign = (x.lt(0) & r.gt(0)) | (x.gt(0) & r.lt(0));
+  r = select(wrong_sign, r + select(x.lt(0), size.neg(), size), r);
+  r = select(r.abs().ge(size), r - select(x.lt(0), size.neg(), size), r);
+  r = select(r.eq(0), x * like(x, 0), r);  // a zero has the sign of the dividend
+  return select(is_infinite(y) & x.isfinite(), x, select(y.eq(0), like(x, std::nan("")), r));
+}
+
+Tensor float_mod(const Tensor& x, const Tensor& y) {
+  const Tensor r = float_fmod(x, y);
+  const Tensor other_side = r.ne(0) & (r.lt(0) ^ y.lt(0));
+  return select(other_side, r + y, r);
+}
+
+}  // namespace
+
+Tensor Tensor::add(const Operand& other) const { return binary("add", Op::ADD, *this, other); }
+Tensor Tensor::sub(const Operand& other) const { return binary("sub", Op::SUB, *this, other); }
+Tensor Tensor::mul(const Operand& other) const { return binary("mul", Op::MUL, *this, other); }
+Tensor Tensor::maximum(const Operand& other) const { return binary("maximum", Op::MAX, *this, other); }
+Tensor Tensor::minimum(const Operand& other) const { return binary("minimum", Op::MIN, *this, other); }
+Tensor Tensor::bitwise_and(const Operand& other) const { return bits("bitwise_and", Op::AND, *this, other); }
+Tensor Tensor::bitwise_or(const Operand& other) const { return bits("bitwise_or", Op::OR, *this, other); }
+Tensor Tensor::bitwise_xor(const Operand& other) const { return bits("bitwise_xor", Op::XOR, *this, other); }
+Tensor Tensor::lshift(const Operand& other) const { return shift("lshift", Op::SHL, *this, other); }
+Tensor Tensor::rshift(const Operand& other) const { return shift("rshift", Op::SHR, *this, other); }
+Tensor Tensor::eq(const Operand& other) const { return binary("eq", Op::CMPEQ, *this, other); }
+Tensor Tensor::ne(const Operand& other) const { return binary("ne", Op::CMPNE, *this, other); }
+Tensor Tensor::lt(const Operand& other) const { return binary("lt", Op::CMPLT, *this, other); }
+Tensor Tensor::le(const Operand& other) const { return binary("le", Op::CMPLE, *this, other); }
+Tensor Tensor::gt(const Operand& other) const {
+  const auto [x, y] = matched("gt", *this, other);
+  return apply(Op::CMPLT, y, x);
+}
+Tensor Tensor::ge(const Operand& other) const {
+  const auto [x, y] = matched("ge", *this, other);
+  return apply(Op::CMPLE, y, x);
+}
+
+Tensor Tensor::div(const Operand& other, const std::string& rounding) const {
+  if (rounding == "floor") return floordiv(other);
+  if (rounding != "" && rounding != "trunc")
+    throw Error(fmt::format("div: rounding \"{}\" is not \"\", \"floor\" or \"trunc\"", rounding));
+  const auto [x, y] = matched("div", *this, other);
+  if (rounding == "trunc")
+    return x.is_floating_point() ? apply(Op::TRUNC, apply(Op::FDIV, x, y))
+                                 : divide_integers("div", Op::TRUNCDIV, x, y, other);
+  return apply(Op::FDIV, detail::to_float(x), detail::to_float(y));
+}
+
+Tensor Tensor::floordiv(const Operand& other) const {
+  const auto [x, y] = matched("floordiv", *this, other);
+  if (!x.is_floating_point()) return divide_integers("floordiv", Op::FLOORDIV, x, y, other);
+  const Tensor exact = apply(Op::FDIV, x - float_mod(x, y), y).round();
+  return select(y.eq(0) | is_infinite(x), apply(Op::FDIV, x, y), exact);
+}
+
+Tensor Tensor::mod(const Operand& other) const {
+  const auto [x, y] = matched("mod", *this, other);
+  return x.is_floating_point() ? float_mod(x, y) : divide_integers("mod", Op::FLOORMOD, x, y, other);
+}
+
+Tensor Tensor::fmod(const Operand& other) const {
+  const auto [x, y] = matched("fmod", *this, other);
+  return x.is_floating_point() ? float_fmod(x, y) : divide_integers("fmod", Op::TRUNCMOD, x, y, other);
+}
+
+Tensor Tensor::pow(const Operand& exponent) const {
+  const auto [x, y] = matched("pow", *this, exponent);
+  if (!exponent.is_tensor()) {
+    const UOp e = exponent.constant(y.dtype());
+    if (x.dtype().is_float() ? e.value().as_float() == 2 : e.equals(2)) return x * x;
+    if (!x.dtype().is_float() && e.int_value() < 0)
+      throw Error(
+          fmt::format("pow: an integer to the power {}; cast it to a float first", to_string(e.int_value())));
+  }
+  if (x.dtype().bits() < 32 && x.dtype().is_float())
+    return apply(Op::POW, x.cast(dtypes::float32), y.cast(dtypes::float32)).cast(x.dtype());
+  return apply(Op::POW, x, y);
+}
+
+Tensor Tensor::where(const Operand& yes, const Operand& no) const {
+  if (!dtype().is_bool())
+    throw DTypeError(fmt::format("where: the condition must be bool, given {}", detail::text(*this)));
+  const auto [x, y] = matched("where", yes, no);
+  const Shape shape = detail::broadcast_shape("where", {*this, x, y});
+  detail::check_same_device("where", {*this, x, y});
+  return select(detail::broadcast_to("where", *this, shape), detail::broadcast_to("where", x, shape),
+                detail::broadcast_to("where", y, shape));
+}
+
+Tensor Tensor::lerp(const Tensor& end, const Operand& weight) const {
+  if (!is_floating_point() || !end.is_floating_point())
+    throw DTypeError(
+        fmt::format("lerp: needs floats, given {} and {}", detail::text(*this), detail::text(end)));
+  return *this + (end - *this) * weight;
+}
+
+Tensor Tensor::clamp(const Operand& min, const Operand& max) const { return maximum(min).minimum(max); }
+
+Tensor Tensor::neg() const { return dtype().is_bool() ? logical_not() : apply(Op::NEG, *this); }
+Tensor Tensor::logical_not() const { return cast(dtypes::bool_).eq(false); }
+Tensor Tensor::bitwise_not() const {
+  if (dtype().is_float()) throw DTypeError(fmt::format("bitwise_not: {}, given {}", kNoBits, dtype().name()));
+  return dtype().is_bool() ? logical_not()
+                           : apply(Op::XOR, *this, Tensor(quern::full(uop().shape(), all_ones(dtype()))));
+}
+
+// max(x, -x): +0 of -0, NaN of NaN, and its gradient at 0 is 0.
+Tensor Tensor::abs() const {
+  if (dtype().is_bool() || dtype().is_unsigned()) return *this;
+  return apply(Op::MAX, *this, neg());
+}
+
+Tensor Tensor::sign() const {
+  if (dtype().is_bool()) return *this;
+  const Tensor zero = like(*this, 0), one = like(*this, 1);
+  if (dtype().is_unsigned()) return select(eq(0), zero, one);
+  const Tensor sign = select(lt(0), one.neg(), select(gt(0), one, zero));
+  return dtype().is_float() ? select(isnan(), *this, sign) : sign;
+}
+
+Tensor Tensor::copysign(const Operand& other) const {
+  auto [x, y] = matched("copysign", *this, other);
+  x = detail::to_float(x), y = detail::to_float(y);
+  // The sign of a zero shows in its reciprocal.
+  const Tensor negative = y.lt(0) | (y.eq(0) & apply(Op::RECIP, y).lt(0));
+  return select(negative, x.abs().neg(), x.abs());
+}
+
+Tensor Tensor::square() const { return *this * *this; }
+Tensor Tensor::reciprocal() const { return apply(Op::RECIP, detail::to_float(*this)); }
+Tensor Tensor::sqrt() const { return apply(Op::SQRT, detail::to_float(*this)); }
+Tensor Tensor::rsqrt() const {
+  return detail::in_wide_float(*this, [](const Tensor& x) { return apply(Op::RECIP, apply(Op::SQRT, x)); });
+}
+
+Tensor Tensor::trunc() const { return dtype().is_float() ? apply(Op::TRUNC, *this) : *this; }
+Tensor Tensor::floor() const {
+  if (!dtype().is_float()) return *this;
+  const Tensor whole = trunc();
+  return select(lt(whole), whole - 1, whole);
+}
+Tensor Tensor::ceil() const {
+  if (!dtype().is_float()) return *this;
+  const Tensor whole = trunc();
+  return select(gt(whole), whole + 1, whole);
+}
+Tensor Tensor::round() const {
+  if (!dtype().is_float()) return *this;
+  const Tensor whole = trunc(), half = whole * 0.5;
+  const Tensor rest = (*this - whole).abs();  // exact
+  const Tensor away = whole + select(lt(0), like(*this, -1), like(*this, 1));
+  const Tensor odd = half.ne(half.trunc());
+  const Tensor rounded = select(rest.gt(0.5) | (rest.eq(0.5) & odd), away, whole);
+  return select(isfinite(), rounded, *this);
+}
+
+Tensor Tensor::isnan() const { return dtype().is_float() ? ne(*this) : Tensor::full(shape(), false); }
+Tensor Tensor::isinf() const {
+  if (!dtype().is_float() || dtype() == dtypes::fp8e4m3)
+    return Tensor::full(shape(), false);  // it has no infinity
+  return is_infinite(*this);
+}
+Tensor Tensor::isfinite() const {
+  if (!dtype().is_float()) return Tensor::full(shape(), true);
+  return (isnan() | isinf()).logical_not();
+}
+
+Tensor Tensor::isclose(const Tensor& other, double rtol, double atol, bool equal_nan) const {
+  if (rtol < 0 || atol < 0)
+    throw Error(fmt::format("isclose: rtol {} and atol {} must not be negative", rtol, atol));
+  const auto [a, b] = matched("isclose", *this, other);
+  const Tensor x = detail::to_float(a), y = detail::to_float(b);
+  const Tensor near = x.isfinite() & y.isfinite() & (x - y).abs().le(y.abs() * rtol + atol);
+  const Tensor equal = x.eq(y) | near;
+  return equal_nan ? equal | (x.isnan() & y.isnan()) : equal;
+}
+bool Tensor::allclose(const Tensor& other, double rtol, double atol, bool equal_nan) const {
+  return isclose(other, rtol, atol, equal_nan).all().item<bool>();
+}
+
+Tensor Tensor::threefry(const Tensor& key) const {
+  if (dtype() != dtypes::uint64 || key.dtype() != dtypes::uint64)
+    throw DTypeError(fmt::format("threefry: counter and key must be uint64, given {} and {}", dtype().name(),
+                                 key.dtype().name()));
+  return binary("threefry", Op::THREEFRY, *this, key);
+}
+
+}  // namespace quern

@@ -1,0 +1,140 @@
+#include "quern/tensor/live.h"
+
+#include <algorithm>
+#include <mutex>
+#include <ranges>
+#include <utility>
+
+#include "quern/ir/movement.h"
+
+namespace quern {
+namespace detail {
+
+// Every state stands in the list of its base. Nodes that are let go are kept in a list of their own until the
+// lock is released: freeing one may call back (on_identity_freed).
+struct Live {
+  std::mutex lock;
+  std::unordered_map<const Node*, std::vector<TensorState*>> by_base;
+  uint64_t next_serial = 0;
+
+  static Live& instance() {
+    static Live* live = new Live;  // NOLINT: tensors may outlive static destruction
+    return *live;
+  }
+
+  void enter(TensorState& s) {
+    auto& list = by_base[base_of(s.uop_).node()];
+    s.place_ = list.size();
+    list.push_back(&s);
+  }
+  void leave(TensorState& s) {
+    const auto found = by_base.find(base_of(s.uop_).node());
+    auto& list = found->second;
+    list.back()->place_ = s.place_;
+    list[s.place_] = list.back();
+    list.pop_back();
+    if (list.empty()) by_base.erase(found);
+  }
+  void change(TensorState& s, UOp value, UOps& freed) {
+    leave(s);
+    freed.push_back(std::exchange(s.uop_, std::move(value)));
+    enter(s);
+  }
+  std::vector<TensorState*> in_order() const {
+    std::vector<TensorState*> all;
+    for (const auto& [base, list] : by_base) all.insert(all.end(), list.begin(), list.end());
+    std::ranges::sort(all, {}, [](const TensorState* s) { return s->serial_; });
+    return all;
+  }
+  static const UOp& uop(const TensorState& s) { return s.uop_; }
+  void begin(TensorState& s) {
+    s.serial_ = next_serial++;
+    enter(s);
+  }
+};
+
+TensorState::TensorState(UOp value) : uop_(std::move(value)) {
+  Live& live = Live::instance();
+  const std::lock_guard guard(live.lock);
+  live.begin(*this);
+}
+
+TensorState::~TensorState() {
+  Live& live = Live::instance();
+  const std::lock_guard guard(live.lock);
+  live.leave(*this);
+}
+
+UOp TensorState::get() const {
+  const std::lock_guard guard(Live::instance().lock);
+  return uop_;
+}
+
+void TensorState::set(UOp value) {
+  UOps freed;
+  Live& live = Live::instance();
+  const std::lock_guard guard(live.lock);
+  live.change(*this, std::move(value), freed);
+}
+
+std::vector<std::shared_ptr<TensorState>> states_with_grad() {
+  std::vector<std::shared_ptr<TensorState>> result;
+  Live& live = Live::instance();
+  const std::lock_guard guard(live.lock);
+  for (TensorState* s : live.in_order())
+    if (s->requires_grad)
+      if (auto state = s->weak_from_this().lock()) result.push_back(std::move(state));
+  return result;
+}
+
+}  // namespace detail
+
+void replace_live(const std::unordered_map<UOp, UOp>& map) {
+  using detail::Live;
+  if (map.empty()) return;
+  UOps freed;
+  Live& live = Live::instance();
+  const std::lock_guard guard(live.lock);
+  const std::vector<detail::TensorState*> states = live.in_order();
+  UOps before;
+  before.reserve(states.size());
+  for (const detail::TensorState* s : states) before.push_back(Live::uop(*s));
+  const UOp after = UOp::sink(before).substitute(map);
+  for (size_t i = 0; i < states.size(); i++)
+    if (!same(before[i], after.src(i))) live.change(*states[i], after.src(i), freed);
+  for (UOp& u : before) freed.push_back(std::move(u));
+}
+
+void replace_views(const UOp& old_base, const UOp& new_base) {
+  using detail::Live;
+  UOps freed;
+  Live& live = Live::instance();
+  const std::lock_guard guard(live.lock);
+  const auto found = live.by_base.find(old_base.node());
+  if (found == live.by_base.end()) return;
+  const std::vector<detail::TensorState*> states = found->second;
+  for (detail::TensorState* s : states) {
+    std::vector<const UOp*> views;  // from the tensor down to the base
+    for (const UOp* u = &Live::uop(*s); is_movement(u->op()); u = &u->src(0)) views.push_back(u);
+    UOp moved = new_base;
+    for (const UOp* view : views | std::views::reverse) {
+      UOps sources(view->src().begin(), view->src().end());
+      sources[0] = moved;
+      moved = view->with_src(sources);
+    }
+    live.change(*s, moved, freed);
+  }
+}
+
+std::vector<UOp> live_uops() {
+  using detail::Live;
+  std::vector<UOp> result;
+  std::unordered_map<UOp, bool> seen;
+  Live& live = Live::instance();
+  const std::lock_guard guard(live.lock);
+  for (const detail::TensorState* s : live.in_order())
+    if (seen.emplace(Live::uop(*s), true).second) result.push_back(Live::uop(*s));
+  return result;
+}
+
+}  // namespace quern

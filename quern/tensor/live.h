@@ -1,0 +1,49 @@
+// The tensors that are alive in this process, found by the node that holds or computes their values.
+#pragma once
+
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "quern/ir/uop.h"
+
+namespace quern {
+namespace detail {
+
+// What the copies of a Tensor share. `uop` is read and written under the lock of live.cpp only, because
+// realising one tensor rewrites all others that share its graph.
+struct TensorState : std::enable_shared_from_this<TensorState> {
+  explicit TensorState(UOp value);
+  ~TensorState();
+  TensorState(const TensorState&) = delete;
+  TensorState& operator=(const TensorState&) = delete;
+
+  UOp get() const;
+  void set(UOp value);
+
+  bool requires_grad = false;
+  std::shared_ptr<TensorState> grad;
+
+ private:
+  friend struct Live;
+  UOp uop_;
+  size_t place_ = 0;     // in its list of tensors over one base
+  uint64_t serial_ = 0;  // the order in which they were made
+};
+
+std::vector<std::shared_ptr<TensorState>>
+states_with_grad();  // those alive that require gradients, oldest first
+
+}  // namespace detail
+
+// All occurrences of the keys, in the graphs of all live tensors, become their values.
+void replace_live(const std::unordered_map<UOp, UOp>& map);
+
+// Tensors that are nothing but views (movement ops) of old_base become views of new_base, which has its
+// shape.
+void replace_views(const UOp& old_base, const UOp& new_base);
+
+// The distinct graphs of live tensors, oldest first.
+std::vector<UOp> live_uops();
+
+}  // namespace quern

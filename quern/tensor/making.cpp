@@ -1,0 +1,181 @@
+// Tensors from nothing: constants, counts, and shapes of triangles.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "quern/ir/movement.h"
+#include "quern/tensor/support.h"
+
+namespace quern {
+namespace {
+
+DType checked_dtype(const char* who, DType dtype) {
+  if (dtype.is_ptr() || dtype.is_void() || dtype.is_index() || dtype.lanes() != 1)
+    throw DTypeError(fmt::format("{}: a tensor cannot hold {}", who, dtype.name()));
+  return dtype;
+}
+
+// A constant has no device; one that is asked for by name is a copy there.
+Tensor placed(const Tensor& x, const Made& made) { return made.device.empty() ? x : x.to(made.device); }
+
+Tensor constant(const char* who, const Shape& shape, const Operand& value, DType dtype, const Made& made) {
+  detail::checked_shape(who, shape);
+  return placed(detail::number(value, made.dtype ? checked_dtype(who, *made.dtype) : dtype, shape), made);
+}
+
+}  // namespace
+
+Tensor Tensor::empty(const Shape& shape, const Made& made) {
+  detail::checked_shape("empty", shape);
+  const DType dtype = checked_dtype("empty", made.dtype.value_or(default_float()));
+  const UOp device = device_node(made.device.empty() ? default_device() : made.device);
+  int64_t elements = 1;
+  for (const Dim& d : shape) {
+    if (d.is_symbolic())
+      throw ShapeError(fmt::format("empty: shape {} has a symbolic size", shape_text(shape)));
+    elements *= d.value();
+  }
+  return Tensor(quern::reshape(new_buffer(dtype, elements, device), sizes_of(shape)));
+}
+
+Tensor Tensor::full(const Shape& shape, const Operand& value, const Made& made) {
+  if (!value.is_tensor()) return constant("full", shape, value, value.dtype(), made);
+  detail::checked_shape("full", shape);
+  const Tensor x = made.dtype ? value.tensor().cast(*made.dtype) : value.tensor();
+  return placed(detail::broadcast_to("full", x, shape), made);
+}
+Tensor Tensor::zeros(const Shape& shape, const Made& made) {
+  return constant("zeros", shape, 0, default_float(), made);
+}
+Tensor Tensor::ones(const Shape& shape, const Made& made) {
+  return constant("ones", shape, 1, default_float(), made);
+}
+
+Tensor Tensor::empty_like(const Made& made) const {
+  return empty(shape(), {made.dtype.value_or(dtype()), made.device.empty() ? device() : made.device});
+}
+Tensor Tensor::full_like(const Operand& value, const Made& made) const {
+  return full(shape(), value, {made.dtype.value_or(dtype()), made.device});
+}
+Tensor Tensor::zeros_like(const Made& made) const { return full_like(0, made); }
+Tensor Tensor::ones_like(const Made& made) const { return full_like(1, made); }
+
+Tensor Tensor::arange(double stop, const Made& made) { return arange(0, stop, 1, made); }
+
+Tensor Tensor::arange(double start, double stop, double step, const Made& made) {
+  if (!std::isfinite(start) || !std::isfinite(stop) || !std::isfinite(step))
+    throw Error(fmt::format("arange: start {}, stop {} and step {} must be finite", start, stop, step));
+  if (step == 0) throw Error("arange: the step is 0");
+  const double steps = std::ceil((stop - start) / step);
+  if (steps > 1e15) throw ShapeError(fmt::format("arange: {} elements are too many", steps));
+  const auto n = static_cast<int64_t>(std::max(steps, 0.0));
+  const bool whole = std::trunc(start) == start && std::trunc(step) == step && std::trunc(stop) == stop;
+  const DType dtype = checked_dtype("arange", made.dtype.value_or(whole ? default_int() : default_float()));
+  if (!whole && !dtype.is_float())
+    throw DTypeError(fmt::format("arange: start {} and step {} are not integers, {} is asked for", start,
+                                 step, dtype.name()));
+  if (n == 0) return placed(zeros({0}, {.dtype = dtype}), made);
+  if (whole) {  // as integers, and converted at the end: exact
+    const DType counted =
+        std::abs(start) + static_cast<double>(n) * std::abs(step) < 2e9 ? dtypes::int32 : dtypes::int64;
+    const Tensor i = detail::iota(n, counted);
+    return placed((i * static_cast<int64_t>(step) + static_cast<int64_t>(start)).cast(dtype), made);
+  }
+  const DType computed = dtype.bits() >= 32 ? dtype : dtypes::float32;
+  return placed((detail::iota(n, computed) * step + start).cast(dtype), made);
+}
+
+Tensor Tensor::linspace(double start, double stop, int64_t steps, const Made& made) {
+  if (steps < 0) throw ShapeError(fmt::format("linspace: {} steps; there must be 0 or more", steps));
+  const DType dtype = checked_dtype("linspace", made.dtype.value_or(default_float()));
+  if (dtype.is_bool()) throw DTypeError("linspace: bool is not a number");
+  if (steps == 0) return placed(zeros({0}, {.dtype = dtype}), made);
+  if (steps == 1) return placed(full({1}, start, {.dtype = dtypes::float64}).cast(dtype), made);
+  const DType computed = dtype == dtypes::float64 ? dtype : dtypes::float32;
+  const Tensor i = detail::iota(steps, computed);
+  // The last is `stop` itself, not what the steps add up to.
+  const Tensor even = i * ((stop - start) / static_cast<double>(steps - 1)) + start;
+  return placed(i.eq(static_cast<double>(steps - 1)).where(stop, even).cast(dtype), made);
+}
+
+Tensor Tensor::eye(int64_t rows, std::optional<int64_t> columns, const Made& made) {
+  const int64_t n = rows, m = columns.value_or(rows);
+  if (n < 0 || m < 0) throw ShapeError(fmt::format("eye: {} rows and {} columns must not be negative", n, m));
+  const DType dtype = checked_dtype("eye", made.dtype.value_or(default_float()));
+  if (n == 0 || m == 0) return placed(zeros({n, m}, {.dtype = dtype}), made);
+  // Rows of one 1 and n zeros, read in rows that are one shorter: the 1 moves to the right.
+  const Tensor ones = Tensor::ones({n, 1}, {.dtype = dtype}).pad_axes({{0, 0}, {0, n}}, 0);
+  const Tensor square = ones.reshape({n * (n + 1)}).shrink({{{0, n * n}}}).reshape({n, n});
+  if (m <= n) return placed(square.shrink({std::nullopt, {{0, m}}}), made);
+  return placed(square.pad_axes({{0, 0}, {0, m - n}}, 0), made);
+}
+
+std::vector<Tensor> Tensor::meshgrid(const std::vector<Tensor>& axes, const std::string& indexing) {
+  if (indexing != "ij" && indexing != "xy")
+    throw Error(fmt::format("meshgrid: indexing \"{}\" is neither \"ij\" nor \"xy\"", indexing));
+  const size_t n = axes.size();
+  std::vector<size_t> place(n);
+  for (size_t i = 0; i < n; i++) place[i] = i;
+  if (indexing == "xy" && n >= 2) std::swap(place[0], place[1]);
+  Shape shape(n, Dim(1));
+  for (size_t i = 0; i < n; i++) {
+    if (axes[i].ndim() > 1)
+      throw ShapeError(fmt::format("meshgrid: tensor {} has shape {}; each must have one axis or none", i,
+                                   shape_text(axes[i].shape())));
+    shape[place[i]] = axes[i].numel();
+  }
+  std::vector<Tensor> result;
+  for (size_t i = 0; i < n; i++) {
+    Shape own(n, Dim(1));
+    own[place[i]] = axes[i].numel();
+    result.push_back(axes[i].reshape(own).expand(shape));
+  }
+  return result;
+}
+
+Tensor Tensor::from_dim(const Dim& dim, std::optional<DType> dtype) {
+  return Tensor(dim.uop().cast(checked_dtype("from_dim", dtype.value_or(default_int()))));
+}
+
+namespace {
+// Whether column - row >= diagonal, over the last two axes.
+Tensor on_or_above(const char* who, const Tensor& x, int64_t diagonal) {
+  detail::need_axes(who, x, 2);
+  const Tensor row = detail::iota(x.size(-2), dtypes::int64).unsqueeze(-1),
+               column = detail::iota(x.size(-1), dtypes::int64);
+  const int64_t limit = int64_t{1} << 60;
+  return (row + std::max(std::min(diagonal, limit), -limit)).le(column);
+}
+}  // namespace
+
+Tensor Tensor::triu(int64_t diagonal) const {
+  return on_or_above("triu", *this, diagonal).where(*this, zeros_like());
+}
+Tensor Tensor::tril(int64_t diagonal) const {
+  if (diagonal == std::numeric_limits<int64_t>::max()) return *this;
+  return on_or_above("tril", *this, diagonal + 1).where(zeros_like(), *this);
+}
+
+Tensor Tensor::diag() const {
+  if (ndim() == 2) return diagonal();
+  if (ndim() != 1)
+    throw ShapeError(fmt::format("diag: needs one or two axes, given {}", shape_text(shape())));
+  const int64_t n = detail::int_size("diag", *this, 0);
+  if (n == 0) return zeros({0, 0}, {.dtype = dtype()});
+  // As eye() is made.
+  const Tensor rows = reshape({n, 1}).pad_axes({{0, 0}, {0, n}}, 0);
+  return rows.reshape({n * (n + 1)}).shrink({{{0, n * n}}}).reshape({n, n});
+}
+
+Tensor Tensor::one_hot(std::optional<int64_t> classes) const {
+  detail::need_integers("one_hot", "the indices", *this);
+  if (classes && *classes < 0)
+    throw Error(fmt::format("one_hot: {} classes; there must be 0 or more", *classes));
+  const int64_t n = classes ? *classes : max().item<int64_t>() + 1;
+  const Tensor wide_index = cast(dtypes::int64).unsqueeze(-1);
+  return wide_index.eq(detail::iota(n, dtypes::int64)).cast(default_int());
+}
+
+}  // namespace quern

@@ -1,0 +1,99 @@
+// Numbers beside tensors, operators, and conversions of dtype.
+#include "quern/tensor/operand.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "quern/ir/movement.h"
+#include "quern/tensor/support.h"
+
+namespace quern {
+
+DType Operand::dtype() const {
+  if (is_tensor()) return tensor().dtype();
+  if (is_bool()) return dtypes::bool_;
+  return is_int() ? default_int() : default_float();
+}
+
+DType Operand::dtype_beside(DType other) const {
+  if (is_tensor()) return promote(other, tensor().dtype());
+  if (other.is_float() || (other.is_int() && !is_float())) return other;
+  return promote(other, dtype());
+}
+
+UOp Operand::constant(DType dtype) const {
+  if (is_tensor())
+    throw Error(fmt::format("a number is needed here, given a tensor: {}", detail::text(tensor())));
+  if (is_bool()) return UOp::constant(dtype, std::get<bool>(value_));
+  return is_int() ? UOp::constant(dtype, std::get<wide>(value_))
+                  : UOp::constant(dtype, std::get<double>(value_));
+}
+
+namespace {
+// The first operand as a tensor whose dtype is that of the result, so that a number on the left stays weak.
+Tensor left(const char* who, const Operand& a, const Operand& b) {
+  return a.is_tensor() ? a.tensor() : detail::matched(who, a, b).first;
+}
+}  // namespace
+
+Tensor operator+(const Operand& a, const Operand& b) { return left("add", a, b).add(b); }
+Tensor operator-(const Operand& a, const Operand& b) { return left("sub", a, b).sub(b); }
+Tensor operator*(const Operand& a, const Operand& b) { return left("mul", a, b).mul(b); }
+Tensor operator/(const Operand& a, const Operand& b) { return left("div", a, b).div(b); }
+Tensor operator%(const Operand& a, const Operand& b) { return left("mod", a, b).mod(b); }
+Tensor operator&(const Operand& a, const Operand& b) { return left("bitwise_and", a, b).bitwise_and(b); }
+Tensor operator|(const Operand& a, const Operand& b) { return left("bitwise_or", a, b).bitwise_or(b); }
+Tensor operator^(const Operand& a, const Operand& b) { return left("bitwise_xor", a, b).bitwise_xor(b); }
+Tensor operator<(const Operand& a, const Operand& b) { return left("lt", a, b).lt(b); }
+Tensor operator<=(const Operand& a, const Operand& b) { return left("le", a, b).le(b); }
+Tensor operator>(const Operand& a, const Operand& b) { return left("gt", a, b).gt(b); }
+Tensor operator>=(const Operand& a, const Operand& b) { return left("ge", a, b).ge(b); }
+Tensor operator-(const Tensor& a) { return a.neg(); }
+Tensor operator~(const Tensor& a) { return a.bitwise_not(); }
+
+Tensor Tensor::cast(DType dtype) const {
+  if (dtype.is_ptr() || dtype.is_void() || dtype.is_index() || dtype.lanes() != 1)
+    throw DTypeError(fmt::format("cast: a tensor cannot hold {}", dtype.name()));
+  return dtype == this->dtype() ? *this : Tensor(uop().cast(dtype));
+}
+
+Tensor Tensor::bitcast(DType dtype) const {
+  const DType from = this->dtype();
+  if (dtype.is_ptr() || dtype.is_void() || dtype.is_index() || dtype.lanes() != 1)
+    throw DTypeError(fmt::format("bitcast: a tensor cannot hold {}", dtype.name()));
+  if (dtype == from) return *this;
+  if (from.is_bool() || dtype.is_bool()) throw DTypeError("bitcast: bool has no fixed bits; cast it");
+  if (from.bits() == dtype.bits()) return Tensor(uop().bitcast(dtype));
+
+  // Elements of another width: the last axis gets longer or shorter, the least significant part comes first.
+  auto unsigned_of = [](int bits) {
+    return bits == 8    ? dtypes::uint8
+           : bits == 16 ? dtypes::uint16
+           : bits == 32 ? dtypes::uint32
+                        : dtypes::uint64;
+  };
+  detail::need_axes("bitcast", *this, 1);
+  const DType wide_dtype = unsigned_of(std::max(from.bits(), dtype.bits()));
+  const DType narrow_dtype = unsigned_of(std::min(from.bits(), dtype.bits()));
+  const int64_t parts = wide_dtype.bits() / narrow_dtype.bits();
+  Shape shape = this->shape();
+  const Tensor raw = Tensor(uop().bitcast(unsigned_of(from.bits())));
+  const Tensor shifts =
+      Tensor::arange(0, static_cast<double>(parts), 1, {.dtype = wide_dtype}) * narrow_dtype.bits();
+  if (from.bits() > dtype.bits()) {
+    const Tensor split = raw.unsqueeze(-1).rshift(shifts).cast(narrow_dtype);
+    shape.back() = detail::product(shape.back(), parts);
+    return Tensor(split.reshape(shape).uop().bitcast(dtype));
+  }
+  const int64_t last = detail::int_size("bitcast", *this, -1);
+  if (last % parts != 0)
+    throw ShapeError(fmt::format("bitcast: {} to {}: the last axis must be a multiple of {}",
+                                 detail::text(*this), dtype.name(), parts));
+  shape.back() = last / parts;
+  shape.emplace_back(parts);
+  const Tensor joined = raw.reshape(shape).cast(wide_dtype).lshift(shifts).sum(-1);
+  return Tensor(joined.uop().bitcast(dtype));
+}
+
+}  // namespace quern

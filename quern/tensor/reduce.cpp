@@ -1,0 +1,189 @@
+// Reductions over axes.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "quern/ir/movement.h"
+#include "quern/tensor/support.h"
+
+namespace quern {
+
+using detail::in_wide_float, detail::like, detail::resolve_axes, detail::resolve_axis, detail::sum_dtype;
+
+namespace detail {
+
+Tensor reduced(const char* who, const Tensor& x, Op op, const Axes& axes, bool keepdim) {
+  const Ints over = resolve_axes(who, axes, x.ndim());
+  const Tensor kept(quern::reduce(x.uop(), op, over));
+  if (keepdim) return kept;
+  Shape sizes;
+  const Shape all = kept.shape();
+  for (size_t i = 0; i < all.size(); i++)
+    if (!std::ranges::binary_search(over, static_cast<int64_t>(i))) sizes.push_back(all[i]);
+  return kept.reshape(sizes);
+}
+
+}  // namespace detail
+
+namespace {
+
+// Sums and products: computed in a type that is wide enough; floats come back in their own.
+Tensor accumulated(const char* who, const Tensor& x, Op op, const Axes& axes, bool keepdim,
+                   std::optional<DType> dtype) {
+  if (dtype) return detail::reduced(who, x.cast(*dtype), op, axes, keepdim);
+  const Tensor result = detail::reduced(who, x.cast(sum_dtype(x.dtype())), op, axes, keepdim);
+  return x.is_floating_point() ? result.cast(x.dtype()) : result;
+}
+
+Tensor extreme(const char* who, const Tensor& x, Op op, const Axes& axes, bool keepdim) {
+  for (const int64_t axis : resolve_axes(who, axes, x.ndim()))
+    if (x.size(axis) == Dim(0))
+      throw ShapeError(
+          fmt::format("{}: axis {} of {} is empty: there is no value", who, axis, shape_text(x.shape())));
+  return detail::reduced(who, x, op, axes, keepdim);
+}
+
+// How many elements go into one result.
+Dim reduced_count(const char* who, const Tensor& x, const Axes& axes) {
+  Dim n = 1;
+  for (const int64_t axis : resolve_axes(who, axes, x.ndim())) n = detail::product(n, x.size(axis));
+  return n;
+}
+
+// x / n, for a size n.
+Tensor divided(const Tensor& x, const Dim& n) {
+  if (!n.is_symbolic()) return x / static_cast<double>(n.value());
+  return x / Tensor::from_dim(n, x.dtype());
+}
+
+// The place of the first element that equals the extreme, or is NaN.
+Tensor place_of(const char* who, const Tensor& x, Op op, std::optional<int64_t> axis, bool keepdim) {
+  if (!axis) {
+    const Tensor place = place_of(who, x.flatten(), op, 0, false);
+    return keepdim ? place.reshape(Shape(static_cast<size_t>(x.ndim()), Dim(1))) : place;
+  }
+  const int64_t at = resolve_axis(who, *axis, x.ndim());
+  const Tensor best = extreme(who, x, op, at, true);
+  const Tensor hit = x.is_floating_point() ? x.eq(best) | x.isnan() : x.eq(best);
+  const DType dtype = x.size(at).max() < (int64_t{1} << 31) ? dtypes::int32 : dtypes::int64;
+  const Tensor place = detail::positions(x, at, dtype);
+  const Tensor last = detail::number(x.size(at).max(), dtype, {});
+  return detail::reduced(who, hit.where(place, last), Op::MIN, at, keepdim).cast(default_int());
+}
+
+}  // namespace
+
+Tensor Tensor::sum(const Axes& axes, bool keepdim, std::optional<DType> dtype) const {
+  return accumulated("sum", *this, Op::ADD, axes, keepdim, dtype);
+}
+Tensor Tensor::prod(const Axes& axes, bool keepdim, std::optional<DType> dtype) const {
+  return accumulated("prod", *this, Op::MUL, axes, keepdim, dtype);
+}
+Tensor Tensor::max(const Axes& axes, bool keepdim) const {
+  return extreme("max", *this, Op::MAX, axes, keepdim);
+}
+Tensor Tensor::min(const Axes& axes, bool keepdim) const {
+  return extreme("min", *this, Op::MIN, axes, keepdim);
+}
+Tensor Tensor::any(const Axes& axes, bool keepdim) const {
+  return detail::reduced("any", cast(dtypes::bool_), Op::MAX, axes, keepdim);
+}
+Tensor Tensor::all(const Axes& axes, bool keepdim) const {
+  return detail::reduced("all", cast(dtypes::bool_), Op::MIN, axes, keepdim);
+}
+
+Tensor Tensor::mean(const Axes& axes, bool keepdim) const {
+  const Dim n = reduced_count("mean", *this, axes);
+  const DType out = is_floating_point() ? dtype() : default_float();
+  const Tensor total = is_floating_point() ? sum(axes, keepdim, sum_dtype(dtype()))
+                                           : sum(axes, keepdim, dtypes::int64).cast(sum_dtype(out));
+  return divided(total, n).cast(out);
+}
+
+std::pair<Tensor, Tensor> Tensor::var_mean(const Axes& axes, bool keepdim, double correction) const {
+  const DType out = is_floating_point() ? dtype() : default_float();
+  const Tensor x = cast(sum_dtype(out));
+  const Tensor mean = x.mean(axes, true);
+  const Tensor squares = (x - mean).square().sum(axes, keepdim);
+  const Dim n = reduced_count("var", *this, axes);
+  const Tensor degrees =
+      n.is_symbolic()
+          ? (from_dim(n, x.dtype()) - correction).maximum(0)
+          : full({}, std::max(static_cast<double>(n.value()) - correction, 0.0), {.dtype = x.dtype()});
+  const Tensor shown = keepdim ? mean : mean.reshape(squares.shape());
+  return {(squares / degrees).cast(out), shown.cast(out)};
+}
+Tensor Tensor::var(const Axes& axes, bool keepdim, double correction) const {
+  return var_mean(axes, keepdim, correction).first;
+}
+Tensor Tensor::std(const Axes& axes, bool keepdim, double correction) const {
+  return in_wide_float(*this, [&](const Tensor& x) { return x.var(axes, keepdim, correction).sqrt(); });
+}
+std::pair<Tensor, Tensor> Tensor::std_mean(const Axes& axes, bool keepdim, double correction) const {
+  return {std(axes, keepdim, correction), mean(axes, keepdim)};
+}
+
+Tensor Tensor::argmax(std::optional<int64_t> axis, bool keepdim) const {
+  return place_of("argmax", *this, Op::MAX, axis, keepdim);
+}
+Tensor Tensor::argmin(std::optional<int64_t> axis, bool keepdim) const {
+  return place_of("argmin", *this, Op::MIN, axis, keepdim);
+}
+
+// ---- Exponentials. The greatest is taken off first, so that nothing overflows; no gradient goes through it,
+// because the result does not depend on it. EXP2 stays bare here: arguments are not positive, and those that
+// are far from 0 count for little, so that the rounding of x * log2(e) does not show.
+
+namespace {
+Tensor bare_exp(const Tensor& x) { return detail::apply(Op::EXP2, x * std::numbers::log2e); }
+}  // namespace
+
+Tensor Tensor::softmax(int64_t axis, std::optional<DType> dtype) const {
+  if (dtype && !dtype->is_float())
+    throw DTypeError(fmt::format("softmax: {} is not a float type", dtype->name()));
+  const int64_t at = ndim() == 0 ? -1 : resolve_axis("softmax", axis, ndim());
+  if (at < 0) return ones_like({.dtype = dtype.value_or(detail::to_float(*this).dtype())});
+  return in_wide_float(dtype ? cast(*dtype) : *this, [&](const Tensor& x) {
+    const Tensor e = bare_exp(x - x.max(at, true).detach());
+    return e / e.sum(at, true);
+  });
+}
+Tensor Tensor::softmin(int64_t axis, std::optional<DType> dtype) const {
+  return detail::to_float(*this).neg().softmax(axis, dtype);
+}
+
+Tensor Tensor::log_softmax(int64_t axis, std::optional<DType> dtype) const {
+  if (dtype && !dtype->is_float())
+    throw DTypeError(fmt::format("log_softmax: {} is not a float type", dtype->name()));
+  if (ndim() == 0) return detail::to_float(*this) * 0;
+  const int64_t at = resolve_axis("log_softmax", axis, ndim());
+  return in_wide_float(dtype ? cast(*dtype) : *this, [&](const Tensor& x) {
+    const Tensor shifted = x - x.max(at, true).detach();
+    return shifted - bare_exp(shifted).sum(at, true).log();
+  });
+}
+
+Tensor Tensor::logsumexp(const Axes& axes, bool keepdim) const {
+  return in_wide_float(*this, [&](const Tensor& x) {
+    const Tensor greatest = extreme("logsumexp", x, Op::MAX, axes, true).detach();
+    const Tensor base = greatest.isfinite().where(greatest, 0);  // an infinite one stays in the sum
+    const Tensor sum = bare_exp(x - base).sum(axes, keepdim);
+    return sum.log() + base.reshape(sum.shape());
+  });
+}
+
+Tensor Tensor::normalize(double p, int64_t axis, double eps) const {
+  if (!(p > 0)) throw Error(fmt::format("normalize: p is {}; it must be positive", p));
+  return in_wide_float(*this, [&](const Tensor& x) {
+    const Tensor size = x.abs();
+    Tensor norm = p == 1          ? size.sum(axis, true)
+                  : p == 2        ? size.square().sum(axis, true).sqrt()
+                  : std::isinf(p) ? size.max(axis, true)
+                                  : size.pow(p).sum(axis, true).pow(1 / p);
+    return x / norm.maximum(eps);
+  });
+}
+
+}  // namespace quern

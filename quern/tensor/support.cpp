@@ -1,0 +1,248 @@
+#include "quern/tensor/support.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "quern/ir/movement.h"
+
+namespace quern::detail {
+
+int64_t resolve_axis(const char* who, int64_t axis, int64_t axes) {
+  if (axis < -axes || axis >= axes)
+    throw ShapeError(axes == 0 ? fmt::format("{}: axis {} of a tensor of no axes", who, axis)
+                               : fmt::format("{}: axis {} is not in [{}, {}]", who, axis, -axes, axes - 1));
+  return axis < 0 ? axis + axes : axis;
+}
+
+Ints resolve_axes(const char* who, const Axes& axes, int64_t count) {
+  Ints result;
+  if (!axes.given()) {
+    result.resize(static_cast<size_t>(count));
+    std::iota(result.begin(), result.end(), 0);
+    return result;
+  }
+  for (const int64_t axis : axes.values()) result.push_back(resolve_axis(who, axis, count));
+  std::ranges::sort(result);
+  if (const auto twice = std::ranges::adjacent_find(result); twice != result.end())
+    throw ShapeError(
+        fmt::format("{}: axis {} is named twice in [{}]", who, *twice, fmt::join(axes.values(), ", ")));
+  return result;
+}
+
+Shape checked_shape(const char* who, const Shape& shape) {
+  wide elements = 1;
+  for (const Dim& d : shape) {
+    if (d.uop().vmin() < 0) throw ShapeError(fmt::format("{}: negative size in {}", who, shape_text(shape)));
+    if (d.uop().vmax() == 0) elements = 0;
+  }
+  for (const Dim& d : shape) {
+    elements *= d.uop().vmax();
+    if (elements > int_max(dtypes::int64))
+      throw ShapeError(fmt::format("{}: {} has more than 2^63 elements", who, shape_text(shape)));
+  }
+  return shape;
+}
+
+std::string text(const Tensor& x) { return fmt::format("{} {}", x.dtype().name(), shape_text(x.shape())); }
+
+bool same_dims(const Dim& a, const Dim& b) { return same_sizes(Sources(&a.uop(), 1), Sources(&b.uop(), 1)); }
+Dim sum_of(const Dim& a, const Dim& b) { return {a.uop() + b.uop()}; }
+Dim difference(const Dim& a, const Dim& b) { return {a.uop() - b.uop()}; }
+Dim product(const Dim& a, const Dim& b) { return {a.uop() * b.uop()}; }
+Dim ceil_div(const Dim& a, int64_t b) { return {(a.uop() + (b - 1)) / b}; }
+
+Ints int_shape(const char* who, const Tensor& x) {
+  Ints sizes;
+  for (const Dim& d : x.shape()) {
+    if (d.is_symbolic())
+      throw ShapeError(fmt::format("{}: shape {} has a symbolic size, which is not supported here", who,
+                                   shape_text(x.shape())));
+    sizes.push_back(d.value());
+  }
+  return sizes;
+}
+
+int64_t int_size(const char* who, const Tensor& x, int64_t axis) {
+  const Dim d = x.size(axis);
+  if (d.is_symbolic())
+    throw ShapeError(fmt::format("{}: axis {} of {} is symbolic, which is not supported here", who, axis,
+                                 shape_text(x.shape())));
+  return d.value();
+}
+
+Ints per_axis(const char* who, const char* what, const IntList& given, size_t n, int64_t least,
+              const IntList& fallback) {
+  const IntList& list = given.given() ? given : fallback;
+  Ints values = list.values();
+  if (values.size() == 1) values.assign(n, values[0]);
+  if (values.size() != n)
+    throw ShapeError(fmt::format("{}: {} has {} numbers, expected 1 or {}", who, what, values.size(), n));
+  for (const int64_t v : values)
+    if (v < least)
+      throw Error(
+          fmt::format("{}: {} is [{}]; each must be at least {}", who, what, fmt::join(values, ", "), least));
+  return values;
+}
+
+// ---- Broadcasting
+
+Shape broadcast_shape(const char* who, const std::vector<Tensor>& tensors) {
+  size_t axes = 0;
+  std::vector<Shape> shapes;
+  for (const Tensor& t : tensors) {
+    shapes.push_back(t.shape());
+    axes = std::max(axes, shapes.back().size());
+  }
+  Shape result(axes, Dim(1));
+  for (const Shape& shape : shapes)
+    for (size_t i = 0; i < shape.size(); i++) {
+      Dim& size = result[axes - shape.size() + i];
+      if (shape[i] == Dim(1) || same_dims(shape[i], size)) continue;
+      if (size == Dim(1)) {
+        size = shape[i];
+        continue;
+      }
+      std::string all;
+      for (const Shape& s : shapes) all += (all.empty() ? "" : " and ") + shape_text(s);
+      throw ShapeError(fmt::format("{}: shapes {} cannot be broadcast together: sizes {} and {}", who, all,
+                                   size.text(), shape[i].text()));
+    }
+  return result;
+}
+
+Tensor broadcast_to(const char* who, const Tensor& x, const Shape& shape) {
+  const UOp u = x.uop();
+  const UOps& from = u.shape();
+  if (from.size() > shape.size())
+    throw ShapeError(fmt::format("{}: {} has more axes than {}", who, shape_text(from), shape_text(shape)));
+  const size_t front = shape.size() - from.size();
+  UOps padded(front, UOp::index(1));
+  padded.insert(padded.end(), from.begin(), from.end());
+  for (size_t i = 0; i < from.size(); i++)
+    if (!from[i].equals(1) && !same_dims(from[i], shape[front + i]))
+      throw ShapeError(fmt::format("{}: {} cannot be broadcast to {}: axis {} is {}, not 1 or {}", who,
+                                   shape_text(from), shape_text(shape), i, Dim(from[i]).text(),
+                                   shape[front + i].text()));
+  return Tensor(quern::expand(quern::reshape(u, padded), sizes_of(shape)));
+}
+
+Tensor number(const Operand& value, DType dtype, const Shape& shape) {
+  return Tensor(quern::full(sizes_of(shape), value.constant(dtype)));
+}
+
+Tensor like(const Tensor& x, double value) { return number(value, x.dtype(), x.shape()); }
+
+void check_same_device(const char* who, const std::vector<Tensor>& tensors) {
+  Texts first;
+  for (const Tensor& t : tensors) {
+    const Texts device = t.devices();
+    if (device.empty()) continue;
+    if (first.empty()) first = device;
+    if (device != first)
+      throw Error(fmt::format("{}: one tensor is on {}, another on {}; move one with to()", who,
+                              fmt::join(first, "+"), fmt::join(device, "+")));
+  }
+}
+
+std::pair<Tensor, Tensor> matched(const char* who, const Operand& a, const Operand& b) {
+  if (!a.is_tensor() && !b.is_tensor()) {
+    const DType dtype = promote(a.dtype(), b.dtype());
+    return {number(a, dtype, {}), number(b, dtype, {})};
+  }
+  if (a.is_tensor() && b.is_tensor()) {
+    check_same_device(who, {a.tensor(), b.tensor()});
+    const DType dtype = promote(a.tensor().dtype(), b.tensor().dtype());
+    const Shape shape = broadcast_shape(who, {a.tensor(), b.tensor()});
+    return {broadcast_to(who, a.tensor().cast(dtype), shape),
+            broadcast_to(who, b.tensor().cast(dtype), shape)};
+  }
+  const Tensor& tensor = a.is_tensor() ? a.tensor() : b.tensor();
+  const Operand& other = a.is_tensor() ? b : a;
+  const DType dtype = other.dtype_beside(tensor.dtype());
+  const Tensor x = tensor.cast(dtype), y = number(other, dtype, tensor.shape());
+  return a.is_tensor() ? std::pair(x, y) : std::pair(y, x);
+}
+
+Tensor apply(Op op, const Tensor& a) { return Tensor(UOp::alu(op, {a.uop()})); }
+Tensor apply(Op op, const Tensor& a, const Tensor& b) { return Tensor(UOp::alu(op, {a.uop(), b.uop()})); }
+Tensor select(const Tensor& condition, const Tensor& yes, const Tensor& no) {
+  return Tensor(UOp::alu(Op::WHERE, {condition.uop(), yes.uop(), no.uop()}));
+}
+Tensor multiply_add(const Tensor& a, const Tensor& b, const Tensor& c) {
+  return Tensor(UOp::alu(Op::MULACC, {a.uop(), b.uop(), c.uop()}));
+}
+Tensor binary(const char* who, Op op, const Operand& a, const Operand& b) {
+  const auto [x, y] = matched(who, a, b);
+  return apply(op, x, y);
+}
+
+// ---- Dtypes
+
+Tensor to_float(const Tensor& x) { return x.dtype().is_float() ? x : x.cast(default_float()); }
+
+DType sum_dtype(DType dtype) {
+  if (dtype.is_float()) return promote(dtype, dtypes::float32);
+  if (dtype.is_unsigned()) return promote(dtype, dtypes::uint32);
+  return promote(dtype, dtypes::int32);
+}
+
+Tensor in_wide_float(const Tensor& x, const std::function<Tensor(const Tensor&)>& f) {
+  const Tensor value = to_float(x);
+  if (value.dtype().bits() >= 32) return f(value);
+  return f(value.cast(dtypes::float32)).cast(value.dtype());
+}
+
+void need_axes(const char* who, const Tensor& x, int64_t least) {
+  if (x.ndim() < least)
+    throw ShapeError(fmt::format("{}: needs at least {} axes, given {}", who, least, shape_text(x.shape())));
+}
+void need_integers(const char* who, const char* what, const Tensor& x) {
+  if (!x.dtype().is_int())
+    throw DTypeError(fmt::format("{}: {} must be integers, given {}", who, what, text(x)));
+}
+
+// ---- Counting
+
+Tensor windows(const Tensor& x, int64_t axis, const Dim& count, const Dim& size) {
+  // The axis, L long, is repeated count + 1 times and read in rows of L + 1: row i begins at place i of the
+  // axis.
+  const auto at = static_cast<size_t>(axis);
+  Shape shape = x.shape();
+  const Dim length = shape[at];
+  Shape spread = shape, rows = shape, repeated = shape;
+  spread.insert(spread.begin() + axis, Dim(1));
+  repeated.insert(repeated.begin() + axis, sum_of(count, 1));
+  Tensor y = x.reshape(spread).expand(repeated);
+  rows[at] = product(sum_of(count, 1), length);
+  y = y.reshape(rows);
+  std::vector<std::optional<std::pair<Dim, Dim>>> bounds(shape.size());
+  bounds[at] = {Dim(0), product(count, sum_of(length, 1))};
+  y = y.shrink(bounds);
+  Shape split = shape;
+  split[at] = sum_of(length, 1);
+  split.insert(split.begin() + axis, count);
+  bounds.assign(split.size(), std::nullopt);
+  bounds[at + 1] = {Dim(0), size};
+  return y.reshape(split).shrink(bounds);
+}
+
+Tensor iota(const Dim& n, DType dtype) {
+  if (n.uop().vmax() == 0) return Tensor::zeros({0}, {.dtype = dtype});
+  // Place i counts the ones among the last i + 1 of n places: n - 1 zeros, then n ones, seen through windows
+  // of n.
+  const DType counted = dtype.is_float() ? dtypes::int64 : dtype;
+  const Tensor ones = Tensor::ones({n}, {.dtype = counted});
+  const Tensor padded = ones.pad_axes({{difference(n, 1), Dim(0)}}, 0);
+  const Tensor count(quern::reduce(windows(padded, 0, n, n).uop(), Op::ADD, {1}));
+  return (count.reshape({n}) - 1).cast(dtype);
+}
+
+Tensor positions(const Tensor& x, int64_t axis, DType dtype) {
+  Shape shape(static_cast<size_t>(x.ndim()), Dim(1));
+  shape[static_cast<size_t>(axis)] = x.size(axis);
+  return iota(x.size(axis), dtype).reshape(shape);
+}
+
+}  // namespace quern::detail

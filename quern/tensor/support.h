@@ -1,0 +1,60 @@
+// What the files of tensor/ share: axes, broadcasting, dtypes of results. `who` is the name of the user's
+// function, with which every error begins.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "quern/tensor/tensor.h"
+
+namespace quern::detail {
+
+// ---- Axes and shapes
+int64_t resolve_axis(const char* who, int64_t axis, int64_t axes);    // -axes <= axis < axes
+Ints resolve_axes(const char* who, const Axes& axes, int64_t count);  // sorted; none given: all; none twice
+Shape checked_shape(const char* who,
+                    const Shape& shape);  // sizes are not negative, their product is a number
+std::string text(const Tensor& x);        // "float32 (2, 3)"
+bool same_dims(const Dim& a, const Dim& b);
+Dim sum_of(const Dim& a, const Dim& b);
+Dim difference(const Dim& a, const Dim& b);
+Dim product(const Dim& a, const Dim& b);
+Dim ceil_div(const Dim& a, int64_t b);
+Ints int_shape(const char* who, const Tensor& x);  // ShapeError when a size is symbolic
+int64_t int_size(const char* who, const Tensor& x, int64_t axis);
+// A list of one number for each of n axes: one stands for all, none for `fallback`.
+Ints per_axis(const char* who, const char* what, const IntList& given, size_t n, int64_t least,
+              const IntList& fallback = {});
+
+// ---- Broadcasting and dtypes
+Shape broadcast_shape(const char* who, const std::vector<Tensor>& tensors);
+Tensor broadcast_to(const char* who, const Tensor& x, const Shape& shape);
+Tensor number(const Operand& value, DType dtype, const Shape& shape);  // of a number: a constant
+// Both with one dtype and one shape. At least one must be a tensor.
+std::pair<Tensor, Tensor> matched(const char* who, const Operand& a, const Operand& b);
+Tensor apply(Op op, const Tensor& a);
+Tensor apply(Op op, const Tensor& a, const Tensor& b);  // of one dtype and shape
+Tensor select(const Tensor& condition, const Tensor& yes, const Tensor& no);
+Tensor binary(const char* who, Op op, const Operand& a, const Operand& b);
+Tensor multiply_add(const Tensor& a, const Tensor& b, const Tensor& c);  // rounded once
+Tensor like(const Tensor& x, double value);                              // a constant of its dtype and shape
+
+Tensor to_float(const Tensor& x);  // integers become the default float
+DType sum_dtype(DType dtype);      // what sums of it are computed in
+// f on x as a float; types narrower than float32 are computed in float32.
+Tensor in_wide_float(const Tensor& x, const std::function<Tensor(const Tensor&)>& f);
+Tensor reduced(const char* who, const Tensor& x, Op op, const Axes& axes, bool keepdim);
+void check_same_device(const char* who, const std::vector<Tensor>& tensors);
+void need_axes(const char* who, const Tensor& x, int64_t least);
+void need_integers(const char* who, const char* what, const Tensor& x);
+
+// ---- Counting
+Tensor iota(const Dim& n, DType dtype);  // 0, 1, ..., n - 1
+// x seen through windows over one axis: the axis becomes two, window number and place in the window.
+Tensor windows(const Tensor& x, int64_t axis, const Dim& count, const Dim& size);
+// i of the axis, in the shape of x's axis with ones around: broadcasts against x.
+Tensor positions(const Tensor& x, int64_t axis, DType dtype);
+
+}  // namespace quern::detail

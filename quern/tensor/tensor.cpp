@@ -1,0 +1,131 @@
+// What a tensor is, and the defaults of the process.
+#include "quern/tensor/tensor.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <mutex>
+
+#include "quern/ir/movement.h"
+#include "quern/tensor/support.h"
+
+namespace quern {
+namespace {
+
+struct Defaults {
+  std::mutex lock;
+  DType float_dtype = dtypes::float32, int_dtype = dtypes::int32;
+  std::string device;
+};
+Defaults& defaults() {
+  static Defaults d;
+  return d;
+}
+
+}  // namespace
+
+DType default_float() {
+  const std::lock_guard guard(defaults().lock);
+  return defaults().float_dtype;
+}
+DType default_int() {
+  const std::lock_guard guard(defaults().lock);
+  return defaults().int_dtype;
+}
+void set_default_float(DType dtype) {
+  if (!dtype.is_float() || dtype.lanes() != 1)
+    throw DTypeError(fmt::format("set_default_float: {} is not a float type", dtype.name()));
+  const std::lock_guard guard(defaults().lock);
+  defaults().float_dtype = dtype;
+}
+void set_default_int(DType dtype) {
+  if (!dtype.is_int() || dtype.is_index() || dtype.lanes() != 1)
+    throw DTypeError(fmt::format("set_default_int: {} is not an integer type", dtype.name()));
+  const std::lock_guard guard(defaults().lock);
+  defaults().int_dtype = dtype;
+}
+std::string default_device() {
+  const std::lock_guard guard(defaults().lock);
+  if (!defaults().device.empty()) return defaults().device;
+  const char* named = std::getenv("DEVICE");  // NOLINT(concurrency-mt-unsafe)
+  return named && *named ? named : "INTERP";
+}
+void set_default_device(const std::string& name) {
+  const std::lock_guard guard(defaults().lock);
+  defaults().device = name;
+}
+
+Tensor::Tensor(const UOp& uop) {
+  if (!uop) throw Error("Tensor: an empty node");
+  if (!uop.has_shape() || uop.dtype().is_void() || uop.dtype().is_ptr() || uop.dtype().lanes() != 1)
+    throw Error(fmt::format("Tensor: {} of dtype {} is not a value with a shape", name(uop.op()),
+                            uop.dtype().name()));
+  if (uop.dtype().is_index())
+    throw DTypeError("Tensor: a tensor has no dtype index; cast it, or use from_dim");
+  state_ = std::make_shared<detail::TensorState>(uop);
+}
+Tensor::Tensor(const View& view) : Tensor(view.read()) {}
+
+Tensor Tensor::of_state(std::shared_ptr<detail::TensorState> state) {
+  if (!state) throw Error("Tensor::of_state: no state");
+  return Tensor(std::move(state));
+}
+
+Shape Tensor::shape() const {
+  const UOp u = uop();
+  return shape_from(u.shape());
+}
+int64_t Tensor::ndim() const { return std::ssize(uop().shape()); }
+Dim Tensor::size(int64_t axis) const {
+  const UOp u = uop();
+  return {u.shape()[static_cast<size_t>(detail::resolve_axis("size", axis, std::ssize(u.shape())))]};
+}
+Dim Tensor::numel() const { return {elements_in(uop().shape())}; }
+int64_t Tensor::len() const {
+  if (ndim() == 0) throw ShapeError("len: a tensor of no axes has no length");
+  return size(0).value();
+}
+std::string Tensor::device() const {
+  const Texts names = devices();
+  return names.empty() ? "" : names[0];
+}
+
+const Tensor& Tensor::set_requires_grad(bool value) const {
+  if (value && !dtype().is_float())
+    throw DTypeError(
+        fmt::format("requires_grad: gradients need floats, this tensor is {}", detail::text(*this)));
+  state_->requires_grad = value;
+  return *this;
+}
+std::optional<Tensor> Tensor::grad() const {
+  if (!state_->grad) return {};
+  return Tensor(state_->grad);
+}
+void Tensor::set_grad(const std::optional<Tensor>& grad) const {
+  if (!grad) {
+    state_->grad = nullptr;
+    return;
+  }
+  const UOp mine = uop(), its = grad->uop();
+  if (!same_sizes(mine.shape(), its.shape()))
+    throw ShapeError(fmt::format("set_grad: the gradient has shape {}, the tensor {}",
+                                 shape_text(grad->shape()), shape_text(shape())));
+  if (grad->state_ == state_) throw Error("set_grad: a tensor cannot be its own gradient");
+  state_->grad = grad->state_;
+}
+
+Tensor Tensor::sequential(const std::vector<std::function<Tensor(const Tensor&)>>& layers) const {
+  Tensor x = *this;
+  for (const auto& layer : layers) {
+    if (!layer) throw Error("sequential: one of the layers is an empty function");
+    x = layer(x);
+  }
+  return x;
+}
+
+void wrong_element_type(const Tensor& tensor, DType asked) {
+  throw DTypeError(fmt::format("to_vector: the tensor is {}, asked for {}; cast it first",
+                               detail::text(tensor), asked.name()));
+}
+
+}  // namespace quern

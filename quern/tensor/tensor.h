@@ -1,0 +1,368 @@
+// Tensor: what users compute with. A call only adds nodes to a graph; realize() and what asks for numbers
+// runs it. A Tensor is a handle: copies of it are the same tensor. Names, order of arguments and defaults are
+// those of tinygrad and PyTorch (docs/tensor.md). Wrong arguments throw a quern::Error that says what was
+// given and what was expected.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <iosfwd>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "quern/tensor/dim.h"
+#include "quern/tensor/live.h"
+#include "quern/tensor/options.h"
+
+namespace quern {
+
+class Operand;  // a tensor or a number
+struct Index;   // what may stand between the brackets of x[...]
+class View;     // x[...]: read as a tensor, or assigned to
+struct Made {   // where and as what a tensor is made; none: the defaults
+  std::optional<DType> dtype = {};
+  std::string device = {};
+};
+
+// Defaults of the process. Errors for dtypes that are no floats (no integers).
+DType default_float();
+DType default_int();
+void set_default_float(DType dtype);
+void set_default_int(DType dtype);
+std::string default_device();  // DEVICE of the environment, unless it was set
+void set_default_device(const std::string& name);
+
+class Tensor {
+ public:
+  explicit Tensor(const UOp& uop);  // a node of tensor level that has a value and a shape
+  Tensor(const View& view);         // NOLINT(*-explicit-*)
+  static Tensor of_state(std::shared_ptr<detail::TensorState> state);
+
+  // ---- What it is
+  UOp uop() const { return state_->get(); }
+  DType dtype() const { return uop().dtype(); }
+  Shape shape() const;
+  int64_t ndim() const;
+  Dim size(int64_t axis) const;
+  Dim numel() const;
+  int64_t len() const;         // of the first axis
+  std::string device() const;  // "" of constants: they are everywhere
+  Texts devices() const { return uop().device(); }
+  bool is_floating_point() const { return dtype().is_float(); }
+  const std::shared_ptr<detail::TensorState>& state() const { return state_; }
+
+  // ---- Making
+  static Tensor empty(const Shape& shape, const Made& made = {});
+  static Tensor full(const Shape& shape, const Operand& value, const Made& made = {});
+  static Tensor zeros(const Shape& shape, const Made& made = {});
+  static Tensor ones(const Shape& shape, const Made& made = {});
+  static Tensor arange(double stop, const Made& made = {});
+  static Tensor arange(double start, double stop, double step = 1, const Made& made = {});
+  static Tensor linspace(double start, double stop, int64_t steps, const Made& made = {});
+  static Tensor eye(int64_t rows, std::optional<int64_t> columns = {}, const Made& made = {});
+  static std::vector<Tensor> meshgrid(const std::vector<Tensor>& axes, const std::string& indexing = "ij");
+  static Tensor from_dim(const Dim& dim,
+                         std::optional<DType> dtype = {});  // its value, as a tensor of no axes
+  Tensor empty_like(const Made& made = {}) const;
+  Tensor full_like(const Operand& value, const Made& made = {}) const;
+  Tensor zeros_like(const Made& made = {}) const;
+  Tensor ones_like(const Made& made = {}) const;
+  Tensor rand_like(const Made& made = {}) const;
+  Tensor randn_like(const Made& made = {}) const;
+  Tensor one_hot(std::optional<int64_t> classes = {}) const;  // without a number: as many as its values need
+  Tensor tril(int64_t diagonal = 0) const;
+  Tensor triu(int64_t diagonal = 0) const;
+  Tensor diag() const;
+
+  // Random numbers: Threefry, the same on every device; see random.cpp.
+  static void manual_seed(uint64_t seed = 0);
+  static Tensor random_bits(const Shape& shape, const Made& made = {});  // uint32 or uint64
+  static Tensor rand(const Shape& shape, const Made& made = {});         // in [0, 1)
+  static Tensor randn(const Shape& shape, const Made& made = {});
+  static Tensor randint(const Shape& shape, int64_t low = 0, int64_t high = 10, const Made& made = {});
+  static Tensor normal(const Shape& shape, double mean = 0, double std = 1, const Made& made = {});
+  static Tensor uniform(const Shape& shape, double low = 0, double high = 1, const Made& made = {});
+  static Tensor scaled_uniform(const Shape& shape, const Made& made = {});
+  static Tensor glorot_uniform(const Shape& shape, const Made& made = {});
+  static Tensor kaiming_uniform(const Shape& shape, double a = 0.01, const Made& made = {});
+  static Tensor kaiming_normal(const Shape& shape, double a = 0.01, const Made& made = {});
+  static Tensor randperm(int64_t n, const Made& made = {});
+  Tensor multinomial(int64_t samples = 1, bool replacement = false) const;
+  Tensor dropout(double p = 0.5, bool training = true) const;
+
+  // From memory (engine).
+  static Tensor from_bytes(const void* data, size_t bytes, const Shape& shape, DType dtype,
+                           const std::string& device = "");
+  static Tensor from_blob(void* data, const Shape& shape, DType dtype, std::shared_ptr<void> keep_alive,
+                          const std::string& device = "");  // not copied
+  static Tensor from_file(const std::string& path, std::optional<Shape> shape = {},
+                          DType dtype = dtypes::uint8);
+  template <class Element>
+  static Tensor from(const std::vector<Element>& values, std::optional<Shape> shape = {},
+                     const Made& made = {});
+
+  // ---- Shape
+  Tensor reshape(const Shape& shape) const;  // one size may be -1
+  Tensor view(const Shape& shape) const { return reshape(shape); }
+  Tensor expand(const Shape& shape) const;  // -1 keeps a size; axes may come in front
+  Tensor broadcast_to(const Shape& shape) const;
+  Tensor permute(const Ints& order) const;
+  Tensor transpose(int64_t a = 1, int64_t b = 0) const;
+  Tensor T() const;
+  Tensor flatten(int64_t start = 0, int64_t end = -1) const;
+  Tensor unflatten(int64_t axis, const Shape& sizes) const;
+  Tensor squeeze(std::optional<int64_t> axis = {}) const;
+  Tensor unsqueeze(int64_t axis) const;
+  Tensor shrink(
+      const std::vector<std::optional<std::pair<Dim, Dim>>>& bounds) const;  // [begin, end) of each axis
+  Tensor pad(const Ints& padding, const std::string& mode = "constant",
+             double value = 0) const;  // last axis first
+  Tensor pad_axes(const std::vector<std::pair<Dim, Dim>>& padding,
+                  const Operand& value) const;  // first axis first
+  Tensor shrink_to(const std::vector<std::optional<Dim>>& sizes) const;
+  Tensor pad_to(const std::vector<std::optional<Dim>>& sizes) const;
+  Tensor flip(const Axes& axes) const;
+  Tensor roll(const IntList& shifts, const Axes& axes = {}) const;
+  Tensor repeat(const Ints& repeats) const;
+  Tensor repeat_interleave(int64_t repeats, std::optional<int64_t> axis = {}) const;
+  static Tensor cat(const std::vector<Tensor>& tensors, int64_t axis = 0);
+  static Tensor stack(const std::vector<Tensor>& tensors, int64_t axis = 0);
+  std::vector<Tensor> split(const IntList& sizes, int64_t axis = 0) const;
+  std::vector<Tensor> chunk(int64_t chunks, int64_t axis = 0) const;
+  Tensor unfold(int64_t axis, int64_t size, int64_t step) const;
+  Tensor diagonal(int64_t offset = 0, int64_t axis1 = 0, int64_t axis2 = 1) const;
+  Tensor rearrange(const std::string& formula,
+                   const std::vector<std::pair<std::string, int64_t>>& sizes = {}) const;
+  Tensor interpolate(const Ints& size, const std::string& mode = "linear", bool align_corners = false) const;
+
+  // ---- Indexing
+  Tensor at(const std::vector<Index>& indices) const;
+  Tensor set(const std::vector<Index>& indices, const Operand& value) const;  // writes; returns this tensor
+  template <class... Indices>
+  View operator()(Indices&&... indices) const;
+  Tensor gather(int64_t axis, const Tensor& index) const;
+  Tensor scatter(int64_t axis, const Tensor& index, const Operand& source,
+                 const std::string& reduce = "") const;
+  Tensor scatter_reduce(int64_t axis, const Tensor& index, const Tensor& source, const std::string& reduce,
+                        bool include_self = true) const;
+  Tensor index_select(int64_t axis, const Tensor& index) const;
+  Tensor masked_fill(const Tensor& mask, const Operand& value) const;
+  Tensor masked_select(const Tensor& mask) const;  // runs: its size depends on the values
+  Tensor nonzero() const;                          // runs
+  std::pair<Tensor, Tensor> sort(int64_t axis = -1,
+                                 bool descending = false) const;  // values, indices; stable
+  Tensor argsort(int64_t axis = -1, bool descending = false) const;
+  std::pair<Tensor, Tensor> topk(int64_t k, int64_t axis = -1, bool largest = true, bool sorted = true) const;
+
+  // ---- Elementwise: the dtypes are promoted, numbers take the dtype of the tensor, shapes are broadcast
+  Tensor add(const Operand& other) const;
+  Tensor sub(const Operand& other) const;
+  Tensor mul(const Operand& other) const;
+  Tensor div(const Operand& other,
+             const std::string& rounding = "") const;  // "": true division, "floor", "trunc"
+  Tensor floordiv(const Operand& other) const;
+  Tensor mod(const Operand& other) const;   // the sign of the divisor
+  Tensor fmod(const Operand& other) const;  // the sign of the dividend
+  Tensor pow(const Operand& exponent) const;
+  Tensor maximum(const Operand& other) const;
+  Tensor minimum(const Operand& other) const;
+  Tensor bitwise_and(const Operand& other) const;
+  Tensor bitwise_or(const Operand& other) const;
+  Tensor bitwise_xor(const Operand& other) const;
+  Tensor bitwise_not() const;
+  Tensor logical_not() const;
+  Tensor lshift(const Operand& other) const;
+  Tensor rshift(const Operand& other) const;
+  Tensor eq(const Operand& other) const;
+  Tensor ne(const Operand& other) const;
+  Tensor lt(const Operand& other) const;
+  Tensor le(const Operand& other) const;
+  Tensor gt(const Operand& other) const;
+  Tensor ge(const Operand& other) const;
+  Tensor where(const Operand& yes, const Operand& no) const;  // this is the condition
+  Tensor lerp(const Tensor& end, const Operand& weight) const;
+  Tensor clamp(const Operand& min, const Operand& max) const;
+  Tensor clamp_min(const Operand& min) const { return maximum(min); }
+  Tensor clamp_max(const Operand& max) const { return minimum(max); }
+  Tensor copysign(const Operand& other) const;
+  Tensor logaddexp(const Operand& other) const;
+  Tensor isclose(const Tensor& other, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false) const;
+  bool allclose(const Tensor& other, double rtol = 1e-5, double atol = 1e-8,
+                bool equal_nan = false) const;  // runs
+  Tensor threefry(const Tensor& key) const;
+  Tensor cast(DType dtype) const;
+  Tensor bitcast(DType dtype) const;
+  Tensor f16() const { return cast(dtypes::float16); }
+  Tensor bf16() const { return cast(dtypes::bfloat16); }
+  Tensor f32() const { return cast(dtypes::float32); }
+  Tensor f64() const { return cast(dtypes::float64); }
+  Tensor i32() const { return cast(dtypes::int32); }
+  Tensor i64() const { return cast(dtypes::int64); }
+  Tensor boolean() const { return cast(dtypes::bool_); }
+
+  Tensor neg() const;
+  Tensor reciprocal() const;
+  Tensor abs() const;
+  Tensor sign() const;
+  Tensor square() const;
+  Tensor sqrt() const;
+  Tensor rsqrt() const;
+  Tensor trunc() const;
+  Tensor floor() const;
+  Tensor ceil() const;
+  Tensor round() const;  // halves to even
+  Tensor exp() const;
+  Tensor exp2() const;
+  Tensor log() const;
+  Tensor log2() const;
+  Tensor log10() const;
+  Tensor log1p() const;
+  Tensor expm1() const;
+  Tensor sin() const;
+  Tensor cos() const;
+  Tensor tan() const;
+  Tensor asin() const;
+  Tensor acos() const;
+  Tensor atan() const;
+  Tensor sinh() const;
+  Tensor cosh() const;
+  Tensor tanh() const;
+  Tensor asinh() const;
+  Tensor acosh() const;
+  Tensor atanh() const;
+  Tensor erf() const;
+  Tensor isnan() const;
+  Tensor isinf() const;
+  Tensor isfinite() const;
+
+  Tensor sigmoid() const;
+  Tensor logsigmoid() const;
+  Tensor relu() const;
+  Tensor relu6() const;
+  Tensor leaky_relu(double slope = 0.01) const;
+  Tensor elu(double alpha = 1) const;
+  Tensor celu(double alpha = 1) const;
+  Tensor selu(double alpha = 1.67326324235437728481, double gamma = 1.05070098735548049342) const;
+  Tensor gelu(const std::string& approximate = "tanh") const;  // or "none"
+  Tensor quick_gelu() const;
+  Tensor silu() const;
+  Tensor swish() const { return silu(); }
+  Tensor mish() const;
+  Tensor softplus(double beta = 1) const;
+  Tensor softsign() const;
+  Tensor hardsigmoid() const;
+  Tensor hardswish() const;
+  Tensor hardtanh(double min = -1, double max = 1) const;
+
+  // ---- Reduce: over all axes unless some are named
+  Tensor sum(const Axes& axes = {}, bool keepdim = false, std::optional<DType> dtype = {}) const;
+  Tensor prod(const Axes& axes = {}, bool keepdim = false, std::optional<DType> dtype = {}) const;
+  Tensor max(const Axes& axes = {}, bool keepdim = false) const;
+  Tensor min(const Axes& axes = {}, bool keepdim = false) const;
+  Tensor any(const Axes& axes = {}, bool keepdim = false) const;
+  Tensor all(const Axes& axes = {}, bool keepdim = false) const;
+  Tensor mean(const Axes& axes = {}, bool keepdim = false) const;
+  Tensor var(const Axes& axes = {}, bool keepdim = false, double correction = 1) const;
+  Tensor std(const Axes& axes = {}, bool keepdim = false, double correction = 1) const;
+  std::pair<Tensor, Tensor> var_mean(const Axes& axes = {}, bool keepdim = false,
+                                     double correction = 1) const;
+  std::pair<Tensor, Tensor> std_mean(const Axes& axes = {}, bool keepdim = false,
+                                     double correction = 1) const;
+  Tensor argmax(std::optional<int64_t> axis = {},
+                bool keepdim = false) const;  // the first of equals; NaN wins
+  Tensor argmin(std::optional<int64_t> axis = {}, bool keepdim = false) const;
+  Tensor logsumexp(const Axes& axes = {}, bool keepdim = false) const;
+  Tensor softmax(int64_t axis = -1, std::optional<DType> dtype = {}) const;
+  Tensor softmin(int64_t axis = -1, std::optional<DType> dtype = {}) const;
+  Tensor log_softmax(int64_t axis = -1, std::optional<DType> dtype = {}) const;
+  Tensor normalize(double p = 2, int64_t axis = 1, double eps = 1e-12) const;
+  Tensor cumsum(int64_t axis = 0) const;
+  Tensor cumprod(int64_t axis = 0) const;
+  std::pair<Tensor, Tensor> cummax(int64_t axis = 0) const;  // values, indices
+  std::pair<Tensor, Tensor> cummin(int64_t axis = 0) const;
+  Tensor logcumsumexp(int64_t axis = 0) const;
+
+  // ---- Linear algebra and layers
+  Tensor dot(const Tensor& other, std::optional<DType> dtype = {}) const;
+  Tensor matmul(const Tensor& other, std::optional<DType> dtype = {}) const { return dot(other, dtype); }
+  static Tensor einsum(const std::string& formula, const std::vector<Tensor>& operands,
+                       std::optional<DType> dtype = {});
+  Tensor linear(const Tensor& weight, const std::optional<Tensor>& bias = {}) const;  // x @ weight + bias
+  Tensor conv2d(const Tensor& weight, const std::optional<Tensor>& bias = {},
+                const ConvOptions& options = {}) const;
+  Tensor conv_transpose2d(const Tensor& weight, const std::optional<Tensor>& bias = {},
+                          const ConvTransposeOptions& options = {}) const;
+  Tensor avg_pool2d(const IntList& kernel = {2, 2}, const PoolOptions& options = {}) const;
+  Tensor max_pool2d(const IntList& kernel = {2, 2}, const PoolOptions& options = {}) const;
+  std::pair<Tensor, Tensor> max_pool2d_with_indices(const IntList& kernel = {2, 2},
+                                                    const PoolOptions& options = {}) const;
+  Tensor max_unpool2d(const Tensor& indices, const IntList& kernel = {2, 2}, const PoolOptions& options = {},
+                      const std::optional<Ints>& output_size = {}) const;
+  Tensor batchnorm(const std::optional<Tensor>& weight, const std::optional<Tensor>& bias, const Tensor& mean,
+                   const Tensor& inverse_std, const Axes& axis = 1) const;
+  Tensor layernorm(const Axes& axes = -1, double eps = 1e-5) const;
+  Tensor scaled_dot_product_attention(const Tensor& key, const Tensor& value,
+                                      const std::optional<Tensor>& mask = {},
+                                      const AttentionOptions& options = {}) const;
+  std::pair<Tensor, Tensor> qr() const;      // Householder; complete Q, R
+  struct Svd;                                // U, S, Vh
+  Svd svd(bool full_matrices = true) const;  // one-sided Jacobi
+  Tensor newton_schulz(int64_t steps, const std::vector<double>& coefficients, double eps = 1e-7) const;
+  Tensor sequential(const std::vector<std::function<Tensor(const Tensor&)>>& layers) const;
+
+  // ---- Losses. Reduction: "mean", "sum" or "none"
+  Tensor cross_entropy(const Tensor& target, const std::string& reduction = "mean",
+                       double label_smoothing = 0) const;
+  Tensor sparse_categorical_crossentropy(const Tensor& target, int64_t ignore_index = -1,
+                                         double label_smoothing = 0,
+                                         const std::string& reduction = "mean") const;
+  Tensor nll_loss(const Tensor& target, const std::optional<Tensor>& weight = {},
+                  std::optional<int64_t> ignore_index = {}, const std::string& reduction = "mean") const;
+  Tensor binary_crossentropy(const Tensor& target, const std::string& reduction = "mean") const;
+  Tensor binary_crossentropy_logits(const Tensor& target, const std::string& reduction = "mean",
+                                    const std::optional<Tensor>& pos_weight = {}) const;
+
+  // ---- Memory
+  const Tensor& assign(const Operand& value) const;  // into this tensor's memory: views of it see it
+  const Tensor& replace(const Tensor& other) const;  // this tensor is another value from now on
+  Tensor detach() const;
+  Tensor contiguous() const;
+  Tensor contiguous_backward() const;
+  Tensor clone() const;  // with memory of its own
+  Tensor to(const std::string& device) const;
+  Tensor shard(const std::vector<std::string>& devices, std::optional<int64_t> axis = {}) const;
+
+  // ---- Gradients
+  bool requires_grad() const { return state_->requires_grad; }
+  const Tensor& set_requires_grad(bool value = true) const;  // DTypeError unless it is a float
+  std::optional<Tensor> grad() const;
+  void set_grad(const std::optional<Tensor>& grad) const;
+  void backward(const std::optional<Tensor>& seed = {}) const;
+  std::vector<Tensor> gradient(const std::vector<Tensor>& targets, const std::optional<Tensor>& seed = {},
+                               bool zeros_if_unused = false) const;
+
+  // ---- Running (engine)
+  const Tensor& realize() const;
+  static void realize_all(const std::vector<Tensor>& tensors);
+  std::string schedule() const;          // the steps that realize() would take, as text
+  std::vector<std::byte> bytes() const;  // the elements in order
+  template <class Element>
+  std::vector<Element> to_vector() const;  // DTypeError unless Element is the C++ type of the dtype
+  template <class Element>
+  Element item() const;  // of a tensor of one element, converted
+  Const item_const() const;
+
+ private:
+  explicit Tensor(std::shared_ptr<detail::TensorState> state) : state_(std::move(state)) {}
+  std::shared_ptr<detail::TensorState> state_;
+};
+
+std::ostream& operator<<(std::ostream& out, const Tensor& tensor);  // engine; runs
+
+}  // namespace quern
+
+#include "quern/tensor/operand.h"  // IWYU pragma: export

@@ -1,0 +1,62 @@
+// Gradients that the author of a kernel gives.
+#include "quern/tensor/custom_gradient.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "quern/ir/movement.h"
+#include "quern/tensor/gradient.h"
+#include "test/ir/error_text.h"
+
+namespace quern::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+UOp memory(int64_t size) { return new_buffer(dtypes::float32, size, device_node("CPU")); }
+UOp kernel(const std::string& name) {
+  return UOp::make(Op::SINK, dtypes::void_, {}, KernelArg{.name = name, .opts = {}, .reasons = {}});
+}
+UOp call_of(const UOp& sink, const UOps& arguments) {
+  UOps sources{sink};
+  sources.insert(sources.end(), arguments.begin(), arguments.end());
+  return UOp::make(Op::CALL, dtypes::void_, sources);
+}
+
+TEST(CustomGradient, SeesTheGradientsOfAllResultsAtOnce) {
+  const UOp a = memory(4), b = memory(4), x = memory(4), sink = kernel("two results");
+  const UOp call = call_of(sink, {a, b, x});
+  const UOp first = after(a, UOps{call}), second = after(b, UOps{call});
+  int calls = 0;
+  set_custom_gradient(sink, [&](const UOp& asked, std::span<const UOp> gradients) {
+    calls++;
+    EXPECT_EQ(asked, call);
+    EXPECT_TRUE(gradients[0] && gradients[1] && !gradients[2]);
+    return UOps{UOp(), UOp(), gradients[0] * gradients[1]};
+  });
+  const UOp loss = first * second;
+  const UOp found = gradient(loss, UOps{x}, gradient_seed(loss))[0];
+  const UOp seed = gradient_seed(loss);
+  EXPECT_EQ(calls, 1);
+  EXPECT_EQ(found, (seed * second) * (seed * first));
+  EXPECT_FALSE(gradient(loss, UOps{memory(4)}, seed)[0]);
+  EXPECT_EQ(calls, 1) << "it is not asked where the loss does not depend on the target";
+}
+
+TEST(CustomGradient, WrongUse) {
+  const UOp out = memory(4), x = memory(4), sink = kernel("no gradient");
+  const UOp loss = after(out, UOps{call_of(sink, {out, x})});
+  auto ask = [&] { gradient(loss, UOps{x}, gradient_seed(loss)); };
+  EXPECT_THAT(error(ask), HasSubstr("a custom kernel was made without a gradient"));
+  set_custom_gradient(sink, [](const UOp&, std::span<const UOp>) { return UOps{}; });
+  EXPECT_THAT(error(ask), HasSubstr("custom kernel of 2 arguments gave 0 gradients"));
+  set_custom_gradient(sink, [](const UOp&, std::span<const UOp>) { return UOps{UOp(), memory(3)}; });
+  EXPECT_THAT(
+      error(ask),
+      HasSubstr(
+          "argument 1 of a custom kernel is float32 of shape (4,), its gradient float32 of shape (3,)"));
+  EXPECT_THAT(error([&] { set_custom_gradient(x, {}); }), HasSubstr("a custom kernel is a SINK"));
+}
+
+}  // namespace
+}  // namespace quern::testing
