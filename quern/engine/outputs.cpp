@@ -93,7 +93,7 @@ class Gatherer {
   // Which memory is written by what is wanted now, and what is the last that happens to it.
   void look() {
     states_.clear(), superseded_.clear(), written_.clear(), contiguous_.clear();
-    walk(UOp::sink(UOps(wanted_.begin(), wanted_.end())), [&](const UOp& u) {
+    walk(UOp::sink(wanted_.order), [&](const UOp& u) {
       if (u.op() == Op::CONTIGUOUS) contiguous_.insert(u);
       if (is_state(u)) {
         states_.insert(u);
@@ -129,7 +129,7 @@ class Gatherer {
     UOps outputs;
     NodeMap<UOp> done, places;  // nodes as values, and as memory that is written
     UOps sources;
-    const UOp all = UOp::sink(UOps(wanted_.begin(), wanted_.end()));
+    const UOp all = UOp::sink(wanted_.order);
     walk(all, [&](const UOp& u) {
       if (same(u, all)) return;
       const bool writes = u.op() == Op::STORE || u.op() == Op::AFTER;
@@ -177,8 +177,6 @@ class Gatherer {
       return added;
     }
     bool contains(const UOp& u) const { return all.contains(u); }
-    auto begin() const { return order.begin(); }
-    auto end() const { return order.end(); }
   };
   Wanted wanted_;
   std::unordered_set<UOp> states_, superseded_, written_, contiguous_;
