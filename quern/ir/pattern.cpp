@@ -15,7 +15,7 @@ Pat alu(Op op, std::vector<Pat> parts, std::source_location where) {
   d.where = where;
   return Pat(std::move(d));
 }
-Pat alu(Op op, const Operand& a, const Operand& b) { return alu(op, {a.pattern, b.pattern}, a.where); }
+Pat alu(Op op, const PatOperand& a, const PatOperand& b) { return alu(op, {a.pattern, b.pattern}, a.where); }
 
 Pat wrapped(Pat::Kind kind, const Pat& inside) {
   Pat::Data d;
@@ -129,35 +129,39 @@ Pat vmin(const Pat& variable) { return wrapped(Pat::Kind::least, variable); }
 Pat vmax(const Pat& variable) { return wrapped(Pat::Kind::greatest, variable); }
 Pat no_wrap(const Pat& expression) { return wrapped(Pat::Kind::no_wrap, expression); }
 
-Pat operator+(const Operand& a, const Operand& b) { return alu(Op::ADD, a, b); }
-Pat operator-(const Operand& a, const Operand& b) {
+Pat operator+(const PatOperand& a, const PatOperand& b) { return alu(Op::ADD, a, b); }
+Pat operator-(const PatOperand& a, const PatOperand& b) {
   return alu(Op::ADD, {a.pattern, alu(Op::MUL, b, -1)}, a.where);
 }
-Pat operator-(const Operand& a) { return alu(Op::MUL, a, -1); }
-Pat operator*(const Operand& a, const Operand& b) { return alu(Op::MUL, a, b); }
-Pat operator/(const Operand& a, const Operand& b) {
+Pat operator-(const PatOperand& a) { return alu(Op::MUL, a, -1); }
+Pat operator*(const PatOperand& a, const PatOperand& b) { return alu(Op::MUL, a, b); }
+Pat operator/(const PatOperand& a, const PatOperand& b) {
   return alu(is_float(a.pattern) || is_float(b.pattern) ? Op::FDIV : Op::FLOORDIV, a, b);
 }
-Pat operator%(const Operand& a, const Operand& b) { return alu(Op::FLOORMOD, a, b); }
-Pat operator&(const Operand& a, const Operand& b) { return alu(Op::AND, a, b); }
-Pat operator|(const Operand& a, const Operand& b) { return alu(Op::OR, a, b); }
-Pat operator^(const Operand& a, const Operand& b) { return alu(Op::XOR, a, b); }
-Pat operator<<(const Operand& a, const Operand& b) { return alu(Op::SHL, a, b); }
-Pat operator>>(const Operand& a, const Operand& b) { return alu(Op::SHR, a, b); }
-Pat operator<(const Operand& a, const Operand& b) { return alu(Op::CMPLT, a, b); }
-Pat operator<=(const Operand& a, const Operand& b) { return alu(Op::CMPLE, a, b); }
-Pat operator>(const Operand& a, const Operand& b) { return alu(Op::CMPLT, {b.pattern, a.pattern}, a.where); }
-Pat operator>=(const Operand& a, const Operand& b) { return alu(Op::CMPLE, {b.pattern, a.pattern}, a.where); }
-Pat operator==(const Operand& a, const Operand& b) { return alu(Op::CMPEQ, a, b); }
-Pat operator!=(const Operand& a, const Operand& b) { return alu(Op::CMPNE, a, b); }
-Pat operator~(const Operand& a) { return alu(Op::XOR, a, true); }
+Pat operator%(const PatOperand& a, const PatOperand& b) { return alu(Op::FLOORMOD, a, b); }
+Pat operator&(const PatOperand& a, const PatOperand& b) { return alu(Op::AND, a, b); }
+Pat operator|(const PatOperand& a, const PatOperand& b) { return alu(Op::OR, a, b); }
+Pat operator^(const PatOperand& a, const PatOperand& b) { return alu(Op::XOR, a, b); }
+Pat operator<<(const PatOperand& a, const PatOperand& b) { return alu(Op::SHL, a, b); }
+Pat operator>>(const PatOperand& a, const PatOperand& b) { return alu(Op::SHR, a, b); }
+Pat operator<(const PatOperand& a, const PatOperand& b) { return alu(Op::CMPLT, a, b); }
+Pat operator<=(const PatOperand& a, const PatOperand& b) { return alu(Op::CMPLE, a, b); }
+Pat operator>(const PatOperand& a, const PatOperand& b) {
+  return alu(Op::CMPLT, {b.pattern, a.pattern}, a.where);
+}
+Pat operator>=(const PatOperand& a, const PatOperand& b) {
+  return alu(Op::CMPLE, {b.pattern, a.pattern}, a.where);
+}
+Pat operator==(const PatOperand& a, const PatOperand& b) { return alu(Op::CMPEQ, a, b); }
+Pat operator!=(const PatOperand& a, const PatOperand& b) { return alu(Op::CMPNE, a, b); }
+Pat operator~(const PatOperand& a) { return alu(Op::XOR, a, true); }
 Pat operator&&(const Pat& a, const Pat& b) { return alu(Op::AND, a, b); }
 Pat operator||(const Pat& a, const Pat& b) { return alu(Op::OR, a, b); }
-Pat max(const Operand& a, const Operand& b) { return alu(Op::MAX, a, b); }
-Pat min(const Operand& a, const Operand& b) { return alu(Op::MIN, a, b); }
-Pat truncdiv(const Operand& a, const Operand& b) { return alu(Op::TRUNCDIV, a, b); }
-Pat truncmod(const Operand& a, const Operand& b) { return alu(Op::TRUNCMOD, a, b); }
-Pat where(const Operand& condition, const Operand& yes, const Operand& no) {
+Pat max(const PatOperand& a, const PatOperand& b) { return alu(Op::MAX, a, b); }
+Pat min(const PatOperand& a, const PatOperand& b) { return alu(Op::MIN, a, b); }
+Pat truncdiv(const PatOperand& a, const PatOperand& b) { return alu(Op::TRUNCDIV, a, b); }
+Pat truncmod(const PatOperand& a, const PatOperand& b) { return alu(Op::TRUNCMOD, a, b); }
+Pat where(const PatOperand& condition, const PatOperand& yes, const PatOperand& no) {
   return alu(Op::WHERE, {condition.pattern, yes.pattern, no.pattern}, condition.where);
 }
 

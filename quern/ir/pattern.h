@@ -149,10 +149,10 @@ Pat vmax(const Pat& variable);
 Pat no_wrap(const Pat& expression);
 
 // A pattern in an expression, and where the expression stands.
-struct Operand {
+struct PatOperand {
   template <class T>
     requires std::convertible_to<const T&, Pat>
-  Operand(const T& from, std::source_location at = std::source_location::current())  // NOLINT
+  PatOperand(const T& from, std::source_location at = std::source_location::current())  // NOLINT
       : pattern(from), where(at) {}
   Pat pattern;
   std::source_location where;
@@ -160,30 +160,30 @@ struct Operand {
 
 // Elementwise expressions. Integer / and % are FLOORDIV and FLOORMOD, as on UOps; a / of two float patterns
 // is FDIV.
-Pat operator+(const Operand& a, const Operand& b);
-Pat operator-(const Operand& a, const Operand& b);  // a + b * -1
-Pat operator-(const Operand& a);                    // a * -1
-Pat operator*(const Operand& a, const Operand& b);
-Pat operator/(const Operand& a, const Operand& b);
-Pat operator%(const Operand& a, const Operand& b);
-Pat operator&(const Operand& a, const Operand& b);
-Pat operator|(const Operand& a, const Operand& b);
-Pat operator^(const Operand& a, const Operand& b);
-Pat operator<<(const Operand& a, const Operand& b);
-Pat operator>>(const Operand& a, const Operand& b);
-Pat operator<(const Operand& a, const Operand& b);
-Pat operator<=(const Operand& a, const Operand& b);
-Pat operator>(const Operand& a, const Operand& b);   // b < a
-Pat operator>=(const Operand& a, const Operand& b);  // b <= a
-Pat operator==(const Operand& a, const Operand& b);
-Pat operator!=(const Operand& a, const Operand& b);
-Pat operator~(const Operand& a);             // XOR with true
+Pat operator+(const PatOperand& a, const PatOperand& b);
+Pat operator-(const PatOperand& a, const PatOperand& b);  // a + b * -1
+Pat operator-(const PatOperand& a);                       // a * -1
+Pat operator*(const PatOperand& a, const PatOperand& b);
+Pat operator/(const PatOperand& a, const PatOperand& b);
+Pat operator%(const PatOperand& a, const PatOperand& b);
+Pat operator&(const PatOperand& a, const PatOperand& b);
+Pat operator|(const PatOperand& a, const PatOperand& b);
+Pat operator^(const PatOperand& a, const PatOperand& b);
+Pat operator<<(const PatOperand& a, const PatOperand& b);
+Pat operator>>(const PatOperand& a, const PatOperand& b);
+Pat operator<(const PatOperand& a, const PatOperand& b);
+Pat operator<=(const PatOperand& a, const PatOperand& b);
+Pat operator>(const PatOperand& a, const PatOperand& b);   // b < a
+Pat operator>=(const PatOperand& a, const PatOperand& b);  // b <= a
+Pat operator==(const PatOperand& a, const PatOperand& b);
+Pat operator!=(const PatOperand& a, const PatOperand& b);
+Pat operator~(const PatOperand& a);          // XOR with true
 Pat operator&&(const Pat& a, const Pat& b);  // in conditions
 Pat operator||(const Pat& a, const Pat& b);
-Pat max(const Operand& a, const Operand& b);
-Pat min(const Operand& a, const Operand& b);
-Pat truncdiv(const Operand& a, const Operand& b);
-Pat truncmod(const Operand& a, const Operand& b);
-Pat where(const Operand& condition, const Operand& yes, const Operand& no);
+Pat max(const PatOperand& a, const PatOperand& b);
+Pat min(const PatOperand& a, const PatOperand& b);
+Pat truncdiv(const PatOperand& a, const PatOperand& b);
+Pat truncmod(const PatOperand& a, const PatOperand& b);
+Pat where(const PatOperand& condition, const PatOperand& yes, const PatOperand& no);
 
 }  // namespace quern

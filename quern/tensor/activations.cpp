@@ -1,0 +1,92 @@
+// Activations.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <numbers>
+
+#include "quern/tensor/support.h"
+
+namespace quern {
+
+using detail::in_wide_float, detail::like, detail::select;
+
+// Both forms of the sigmoid use exp(-|x|), which does not overflow: 1 / (1 + e) and e / (1 + e).
+Tensor Tensor::sigmoid() const {
+  return in_wide_float(*this, [](const Tensor& x) {
+    const Tensor size = select(x.lt(0), x.neg(), x);
+    const Tensor e = (size * -std::numbers::log2e).exp2(), r = (e + 1).reciprocal();
+    return select(x.lt(0), e * r, r);
+  });
+}
+
+// max(x, 0) + log(1 + exp(-|x|)), for beta = 1.
+Tensor Tensor::softplus(double beta) const {
+  if (!(beta > 0) || !std::isfinite(beta)) throw Error(fmt::format("softplus: beta is {}; it must be positive", beta));
+  return in_wide_float(*this, [&](const Tensor& x) {
+    const Tensor scaled = x * beta, size = select(scaled.lt(0), scaled.neg(), scaled);
+    const Tensor positive = select(scaled.lt(0), like(x, 0), scaled);
+    return (positive + size.neg().exp().log1p()) / beta;
+  });
+}
+Tensor Tensor::logsigmoid() const {
+  return in_wide_float(*this, [](const Tensor& x) { return x.neg().softplus().neg(); });
+}
+
+Tensor Tensor::relu() const { return select(le(0), like(*this, 0), *this); }
+Tensor Tensor::relu6() const { return clamp(0, 6); }
+Tensor Tensor::hardtanh(double min, double max) const {
+  if (min > max) throw Error(fmt::format("hardtanh: the least value {} is above the greatest {}", min, max));
+  return clamp(min, max);
+}
+Tensor Tensor::leaky_relu(double slope) const {
+  const Tensor x = detail::to_float(*this);
+  return select(x.lt(0), x * slope, x);
+}
+
+// exp(x) - 1 where x is negative; elsewhere it sees 0.
+Tensor Tensor::elu(double alpha) const {
+  return in_wide_float(*this, [&](const Tensor& x) {
+    return select(x.gt(0), x, x.minimum(0).expm1() * alpha);
+  });
+}
+Tensor Tensor::celu(double alpha) const {
+  if (alpha == 0) throw Error("celu: alpha is 0");
+  return in_wide_float(*this, [&](const Tensor& x) {
+    return x.maximum(0) + ((x / alpha).expm1() * alpha).minimum(0);
+  });
+}
+Tensor Tensor::selu(double alpha, double gamma) const {
+  return in_wide_float(*this, [&](const Tensor& x) {
+    return select(x.gt(0), x, x.minimum(0).expm1() * alpha) * gamma;
+  });
+}
+
+Tensor Tensor::gelu(const std::string& approximate) const {
+  if (approximate != "tanh" && approximate != "none")
+    throw Error(fmt::format("gelu: approximate is \"{}\", not \"tanh\" or \"none\"", approximate));
+  return in_wide_float(*this, [&](const Tensor& x) {
+    if (approximate == "none") return x * 0.5 * ((x * std::numbers::sqrt2 * 0.5).erf() + 1);
+    const double scale = std::sqrt(2 * std::numbers::inv_pi);
+    return x * 0.5 * (((x + x * x * x * 0.044715) * scale).tanh() + 1);
+  });
+}
+Tensor Tensor::quick_gelu() const {
+  return in_wide_float(*this, [](const Tensor& x) { return x * (x * 1.702).sigmoid(); });
+}
+Tensor Tensor::silu() const {
+  return in_wide_float(*this, [](const Tensor& x) { return x * x.sigmoid(); });
+}
+Tensor Tensor::mish() const {
+  return in_wide_float(*this, [](const Tensor& x) { return x * x.softplus().tanh(); });
+}
+Tensor Tensor::softsign() const {
+  const Tensor x = detail::to_float(*this);
+  return x / (select(x.lt(0), x.neg(), x) + 1);
+}
+Tensor Tensor::hardsigmoid() const { return (detail::to_float(*this) / 6 + 0.5).clamp(0, 1); }
+Tensor Tensor::hardswish() const {
+  const Tensor x = detail::to_float(*this);
+  return x * (x + 3).clamp(0, 6) / 6;
+}
+
+}  // namespace quern

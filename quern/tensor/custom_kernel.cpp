@@ -1,0 +1,68 @@
+// Kernels written by hand as nodes of a graph.
+#include <fmt/format.h>
+
+#include "quern/ir/movement.h"
+#include "quern/tensor/assign.h"
+#include "quern/tensor/custom_gradient.h"
+#include "quern/tensor/support.h"
+
+namespace quern {
+namespace {
+
+// The BUFFER (or AFTER of one) that holds the tensor, all of it and in order; none if there is none.
+UOp whole_memory(const UOp& u) {
+  const UOp& below = u.op() == Op::RESHAPE ? u.src(0) : u;
+  return below.op() == Op::BUFFER || below.op() == Op::AFTER ? below : UOp();
+}
+
+// The user's function on tensors, as one on nodes.
+CustomGradient on_nodes(const KernelGradient& gradient, const std::vector<Shape>& shapes) {
+  return [gradient, shapes](const UOp& call, std::span<const UOp> gradients) {
+    std::vector<Tensor> given, arguments;
+    for (size_t i = 0; i < shapes.size(); i++) {
+      const UOp& memory = call.src(i + 1);
+      const UOps sizes = sizes_of(shapes[i]);
+      arguments.emplace_back(quern::reshape(memory, sizes));
+      given.push_back(gradients[i] ? Tensor(quern::reshape(gradients[i], sizes))
+                                   : Tensor::zeros(shapes[i], {.dtype = memory.dtype()}));
+    }
+    const std::vector<std::optional<Tensor>> found = gradient(given, arguments);
+    if (found.size() != shapes.size())
+      throw Error(fmt::format("custom_kernel: its gradient gave {} tensors for {} arguments", found.size(), shapes.size()));
+    UOps result;
+    for (size_t i = 0; i < found.size(); i++)
+      result.push_back(found[i] ? quern::reshape(found[i]->uop(), call.src(i + 1).shape()) : UOp());
+    return result;
+  };
+}
+
+}  // namespace
+
+std::vector<Tensor> custom_kernel(const std::vector<Tensor>& arguments, const KernelBody& body, const KernelGradient& gradient) {
+  if (arguments.empty()) throw Error("custom_kernel: no arguments are given");
+  if (!body) throw Error("custom_kernel: the body is an empty function");
+  detail::check_same_device("custom_kernel", arguments);
+  UOps memory, params;
+  std::vector<Shape> shapes;
+  for (size_t i = 0; i < arguments.size(); i++) {
+    UOp held = whole_memory(arguments[i].uop());
+    if (!held) held = whole_memory(detail::in_new_memory("custom_kernel", arguments[i]).uop());
+    memory.push_back(held);
+    shapes.push_back(arguments[i].shape());
+    const auto elements = static_cast<int64_t>(held.shape()[0].int_value());
+    params.push_back(UOp::make(Op::PARAM, held.dtype().ptr(elements), {}, static_cast<int64_t>(i)));
+  }
+  const UOp sink = body(params);
+  if (!sink || sink.op() != Op::SINK)
+    throw Error(fmt::format("custom_kernel: the body gave {}, not a SINK", sink ? name(sink.op()) : "nothing"));
+  if (gradient) set_custom_gradient(sink, on_nodes(gradient, shapes));
+  UOps sources{sink};
+  sources.insert(sources.end(), memory.begin(), memory.end());
+  const UOp call = UOp::make(Op::CALL, dtypes::void_, sources);
+  std::vector<Tensor> results;
+  for (size_t i = 0; i < memory.size(); i++)
+    results.emplace_back(quern::reshape(quern::after(memory[i], UOps{call}), sizes_of(shapes[i])));
+  return results;
+}
+
+}  // namespace quern

@@ -1,0 +1,123 @@
+// Losses.
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "quern/ir/movement.h"
+#include "quern/tensor/support.h"
+
+namespace quern {
+namespace {
+
+void check_reduction(const char* who, const std::string& reduction) {
+  if (reduction != "mean" && reduction != "sum" && reduction != "none")
+    throw Error(fmt::format("{}: reduction is \"{}\", not \"mean\", \"sum\" or \"none\"", who, reduction));
+}
+Tensor reduced(const Tensor& loss, const std::string& reduction) {
+  return reduction == "mean" ? loss.mean() : reduction == "sum" ? loss.sum() : loss;
+}
+void check_smoothing(const char* who, double smoothing) {
+  if (!(smoothing >= 0 && smoothing <= 1)) throw Error(fmt::format("{}: label_smoothing is {}; it must be in [0, 1]", who, smoothing));
+}
+void check_same_shape(const char* who, const Tensor& x, const Tensor& target) {
+  if (!same_sizes(x.uop().shape(), target.uop().shape()))
+    throw ShapeError(fmt::format("{}: predictions {} and targets {} differ in shape", who, shape_text(x.shape()), shape_text(target.shape())));
+}
+
+// The shape of targets that are numbers of classes: that of x without the axis of classes.
+void check_classes(const char* who, const Tensor& x, int64_t axis, const Tensor& target) {
+  Shape expected = x.shape();
+  expected.erase(expected.begin() + axis);
+  if (!same_sizes(target.uop().shape(), sizes_of(expected)))
+    throw ShapeError(fmt::format("{}: classes have shape {}, expected {} for predictions {}", who, shape_text(target.shape()),
+                                 shape_text(expected), shape_text(x.shape())));
+}
+
+// Of each row the value of its class. A class that does not exist gives 0.
+Tensor of_class(const Tensor& x, int64_t axis, const Tensor& target) {
+  const Tensor hit = target.cast(dtypes::int64).unsqueeze(axis).eq(detail::positions(x, axis, dtypes::int64));
+  return hit.where(x, 0).sum(axis, false, x.dtype());
+}
+
+}  // namespace
+
+Tensor Tensor::cross_entropy(const Tensor& target, const std::string& reduction, double label_smoothing) const {
+  check_reduction("cross_entropy", reduction);
+  check_smoothing("cross_entropy", label_smoothing);
+  detail::need_axes("cross_entropy", *this, 1);
+  const int64_t axis = ndim() == 1 ? 0 : 1;
+  return detail::in_wide_float(*this, [&](const Tensor& x) {
+    const Tensor log_p = x.log_softmax(axis);
+    Tensor likelihood = log_p;
+    if (target.is_floating_point()) {
+      check_same_shape("cross_entropy", *this, target);
+      likelihood = (log_p * target).sum(axis, false, log_p.dtype());
+    } else {
+      check_classes("cross_entropy", *this, axis, target);
+      likelihood = of_class(log_p, axis, target);
+    }
+    if (label_smoothing > 0) likelihood = likelihood * (1 - label_smoothing) + log_p.mean(axis) * label_smoothing;
+    return reduced(likelihood.neg(), reduction);
+  });
+}
+
+Tensor Tensor::sparse_categorical_crossentropy(const Tensor& target, int64_t ignore_index, double label_smoothing,
+                                               const std::string& reduction) const {
+  const char* who = "sparse_categorical_crossentropy";
+  check_reduction(who, reduction);
+  check_smoothing(who, label_smoothing);
+  detail::need_axes(who, *this, 1);
+  detail::need_integers(who, "the targets", target);
+  check_classes(who, *this, ndim() - 1, target);
+  return detail::in_wide_float(*this, [&](const Tensor& x) {
+    const int64_t axis = ndim() - 1;
+    const Tensor log_p = x.log_softmax(axis);
+    const Tensor counted = ignore_index == -1 ? Tensor::full(target.shape(), true) : target.cast(dtypes::int64).ne(ignore_index);
+    Tensor likelihood = of_class(log_p, axis, target) * (1 - label_smoothing);
+    if (label_smoothing > 0) likelihood = likelihood + log_p.mean(axis) * label_smoothing;
+    const Tensor loss = counted.where(likelihood.neg(), 0);
+    return reduction == "mean" ? loss.sum() / counted.sum().cast(loss.dtype()) : reduced(loss, reduction);
+  });
+}
+
+Tensor Tensor::nll_loss(const Tensor& target, const std::optional<Tensor>& weight, std::optional<int64_t> ignore_index,
+                        const std::string& reduction) const {
+  check_reduction("nll_loss", reduction);
+  detail::need_axes("nll_loss", *this, 1);
+  detail::need_integers("nll_loss", "the targets", target);
+  const int64_t axis = ndim() == 1 ? 0 : 1;
+  check_classes("nll_loss", *this, axis, target);
+  if (weight && (weight->ndim() != 1 || !detail::same_dims(weight->size(0), size(axis))))
+    throw ShapeError(fmt::format("nll_loss: weight has shape {}, expected ({},)", shape_text(weight->shape()), size(axis).text()));
+  return detail::in_wide_float(*this, [&](const Tensor& x) {
+    Tensor w = Tensor::ones(target.shape(), {.dtype = x.dtype()});
+    if (weight) {
+      Shape along(static_cast<size_t>(ndim()), Dim(1));
+      along[static_cast<size_t>(axis)] = size(axis);
+      w = of_class(detail::broadcast_to("nll_loss", weight->cast(x.dtype()).reshape(along), shape()), axis, target);
+    }
+    if (ignore_index) w = target.cast(dtypes::int64).ne(*ignore_index).where(w, 0);
+    const Tensor loss = w.eq(0).where(0, of_class(x, axis, target).neg() * w);
+    return reduction == "mean" ? loss.sum() / w.sum() : reduced(loss, reduction);
+  });
+}
+
+Tensor Tensor::binary_crossentropy(const Tensor& target, const std::string& reduction) const {
+  check_reduction("binary_crossentropy", reduction);
+  check_same_shape("binary_crossentropy", *this, target);
+  return detail::in_wide_float(*this, [&](const Tensor& x) {
+    const Tensor y = target.cast(x.dtype());
+    return reduced((y * x.log() + (1 - y) * (1 - x).log()).neg(), reduction);
+  });
+}
+
+Tensor Tensor::binary_crossentropy_logits(const Tensor& target, const std::string& reduction, const std::optional<Tensor>& pos_weight) const {
+  check_reduction("binary_crossentropy_logits", reduction);
+  check_same_shape("binary_crossentropy_logits", *this, target);
+  return detail::in_wide_float(*this, [&](const Tensor& x) {
+    const Tensor y = target.cast(x.dtype()), positive = pos_weight ? y * pos_weight->cast(x.dtype()) : y;
+    return reduced((positive * x.logsigmoid() + (1 - y) * x.neg().logsigmoid()).neg(), reduction);
+  });
+}
+
+}  // namespace quern

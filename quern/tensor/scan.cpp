@@ -1,0 +1,101 @@
+// Running sums, products and extremes along an axis.
+#include <fmt/format.h>
+
+#include <limits>
+
+#include "quern/ir/eval.h"
+#include "quern/ir/movement.h"
+#include "quern/tensor/support.h"
+
+namespace quern {
+namespace {
+
+constexpr int64_t kBlock = 256;
+
+Operand neutral_of(Op op, DType dtype) {
+  const Const c = identity_element(op, dtype);
+  if (dtype.is_float()) return c.as_float();
+  return dtype.is_bool() ? Operand(c.as_bool()) : Operand(c.integer(dtype));
+}
+
+Tensor pad_last(const Tensor& x, const Dim& before, const Dim& after, const Operand& value) {
+  std::vector<std::pair<Dim, Dim>> padding(static_cast<size_t>(x.ndim()), {Dim(0), Dim(0)});
+  padding.back() = {before, after};
+  return x.pad_axes(padding, value);
+}
+
+// Element i sees a window of the n elements that end with it; in front of the first there are neutral ones.
+Tensor scan_block(const Tensor& x, Op op) {
+  const Dim n = x.size(-1);
+  const Tensor padded = pad_last(x, detail::difference(n, 1), 0, neutral_of(op, x.dtype()));
+  return detail::reduced("cumsum", detail::windows(padded, x.ndim() - 1, n, n), op, -1, false);
+}
+
+// Along the last axis. A long one is cut into blocks, which are scanned, and the totals of the blocks before are put on
+// top: n * 256 steps, not n * n.
+Tensor scan_last(const Tensor& x, Op op) {
+  const Dim size = x.size(-1);
+  if (size.uop().vmax() == 0) return x;
+  if (size.is_symbolic() || size.value() <= kBlock) return scan_block(x, op);
+  const int64_t n = size.value(), blocks = (n + kBlock - 1) / kBlock;
+  const Operand neutral = neutral_of(op, x.dtype());
+  Shape cut = x.shape();
+  cut.back() = blocks;
+  cut.emplace_back(kBlock);
+  const Tensor inner = scan_block(pad_last(x, 0, blocks * kBlock - n, neutral).reshape(cut), op);
+  std::vector<std::optional<std::pair<Dim, Dim>>> last(cut.size());
+  last.back() = {kBlock - 1, kBlock};
+  const Tensor totals = scan_last(inner.shrink(last).squeeze(-1), op);
+  std::vector<std::optional<std::pair<Dim, Dim>>> but_last(cut.size() - 1);
+  but_last.back() = {0, blocks - 1};
+  const Tensor before = pad_last(totals.shrink(but_last), 1, 0, neutral).unsqueeze(-1);
+  const Tensor joined = detail::apply(op, detail::broadcast_to("cumsum", before, cut), inner);
+  Shape flat = x.shape();
+  flat.back() = blocks * kBlock;
+  last.assign(flat.size(), std::nullopt);
+  last.back() = {0, n};
+  return joined.reshape(flat).shrink(last);
+}
+
+Tensor scan(const char* who, const Tensor& x, int64_t axis, Op op) {
+  if (x.ndim() == 0 && (axis == 0 || axis == -1)) return x;
+  const int64_t at = detail::resolve_axis(who, axis, x.ndim());
+  return scan_last(x.transpose(at, -1), op).transpose(at, -1);
+}
+
+// The place of an extreme so far is the last place at which the element is the extreme so far.
+std::pair<Tensor, Tensor> scan_with_places(const char* who, const Tensor& x, int64_t axis, Op op) {
+  const Tensor values = scan(who, x, axis, op);
+  if (x.ndim() == 0) return {values, Tensor::zeros({}, {.dtype = default_int()})};
+  const int64_t at = detail::resolve_axis(who, axis, x.ndim());
+  const Tensor record = x.is_floating_point() ? x.eq(values) | x.isnan() : x.eq(values);
+  const Tensor places = record.where(detail::positions(x, at, dtypes::int64), 0);
+  return {values, scan(who, places, at, Op::MAX).cast(default_int())};
+}
+
+}  // namespace
+
+Tensor Tensor::cumsum(int64_t axis) const {
+  const Tensor sums = scan("cumsum", cast(detail::sum_dtype(dtype())), axis, Op::ADD);
+  return is_floating_point() ? sums.cast(dtype()) : sums;
+}
+Tensor Tensor::cumprod(int64_t axis) const {
+  const Tensor products = scan("cumprod", cast(detail::sum_dtype(dtype())), axis, Op::MUL);
+  return is_floating_point() ? products.cast(dtype()) : products;
+}
+std::pair<Tensor, Tensor> Tensor::cummax(int64_t axis) const { return scan_with_places("cummax", *this, axis, Op::MAX); }
+std::pair<Tensor, Tensor> Tensor::cummin(int64_t axis) const { return scan_with_places("cummin", *this, axis, Op::MIN); }
+
+Tensor Tensor::logcumsumexp(int64_t axis) const {
+  if (ndim() == 0) return detail::to_float(*this);
+  const int64_t at = detail::resolve_axis("logcumsumexp", axis, ndim());
+  if (size(at) == Dim(0)) return detail::to_float(*this);
+  return detail::in_wide_float(*this, [&](const Tensor& x) {
+    const Tensor moved = x.transpose(at, -1);
+    const Dim n = moved.size(-1);
+    const Tensor padded = pad_last(moved, detail::difference(n, 1), 0, -std::numeric_limits<double>::infinity());
+    return detail::windows(padded, moved.ndim() - 1, n, n).logsumexp(-1).transpose(at, -1);
+  });
+}
+
+}  // namespace quern
