@@ -1,0 +1,125 @@
+// Tensors from memory and files, and their values as bytes.
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "quern/engine/outputs.h"
+#include "quern/engine/realize.h"
+#include "quern/ir/movement.h"
+#include "quern/runtime/buffer.h"
+#include "quern/tensor/tensor.h"
+
+namespace quern {
+namespace {
+
+// The number of elements of a shape that memory is given for.
+int64_t elements_of(const char* who, const Shape& shape, DType dtype) {
+  if (dtype.is_void() || dtype.is_index() || dtype.is_ptr() || dtype.lanes() != 1)
+    throw DTypeError(fmt::format("{}: {} is not the dtype of a tensor", who, dtype.name()));
+  wide elements = 1;
+  for (const Dim& d : shape) {
+    if (d.is_symbolic()) throw ShapeError(fmt::format("{}: shape {} is symbolic", who, shape_text(shape)));
+    if (d.value() < 0)
+      throw ShapeError(fmt::format("{}: shape {} has a negative size", who, shape_text(shape)));
+    elements *= d.value();
+    if (elements > wide{1} << 56)
+      throw ShapeError(fmt::format("{}: shape {} is too large", who, shape_text(shape)));
+  }
+  return static_cast<int64_t>(elements);
+}
+
+UOp memory_on(const std::string& device, DType dtype, int64_t elements) {
+  return new_buffer(dtype, elements,
+                    device_node(Device::canonical(device.empty() ? default_device() : device)));
+}
+
+// The memory of a tensor that is one, in order and whole; none if it is anything else.
+BufferPtr contiguous_memory(const UOp& u) {
+  const UOp& memory = u.op() == Op::RESHAPE ? u.src(0) : u;
+  return memory.op() == Op::BUFFER || memory.op() == Op::SLICE ? buffer_of(memory) : nullptr;
+}
+
+// Kernels do not run on files: what is a view of one becomes the same view of a copy.
+UOp on_a_device_that_computes(const UOp& u) {
+  const UOp& base = base_of(u);
+  if (base.op() != Op::BUFFER || !base.device()[0].starts_with("DISK")) return u;
+  return u.substitute({{base, copy_to(base, device_node(Device::canonical(default_device())))}});
+}
+
+}  // namespace
+
+Tensor Tensor::from_bytes(const void* data, size_t bytes, const Shape& shape, DType dtype,
+                          const std::string& device) {
+  const int64_t elements = elements_of("from_bytes", shape, dtype);
+  if (std::cmp_not_equal(bytes, elements * dtype.bytes()))
+    throw ShapeError(fmt::format("from_bytes: {} bytes are given, {} of shape {} needs {}", bytes,
+                                 dtype.name(), shape_text(shape), elements * dtype.bytes()));
+  if (data == nullptr && bytes > 0) throw Error(fmt::format("from_bytes: {} bytes at a null pointer", bytes));
+  const UOp memory = memory_on(device, dtype, elements);
+  buffer_of(memory)->copy_in({static_cast<const std::byte*>(data), bytes});
+  return Tensor(quern::reshape(memory, sizes_of(shape)));
+}
+
+Tensor Tensor::from_blob(void* data, const Shape& shape, DType dtype, std::shared_ptr<void> keep_alive,
+                         const std::string& device) {
+  const int64_t elements = elements_of("from_blob", shape, dtype);
+  const UOp memory = memory_on(device, dtype, elements);
+  set_buffer(memory, std::make_shared<Buffer>(Device::get(memory.device()[0]), dtype, elements, data,
+                                              std::move(keep_alive)));
+  return Tensor(quern::reshape(memory, sizes_of(shape)));
+}
+
+Tensor Tensor::from_file(const std::string& path, std::optional<Shape> shape, DType dtype) {
+  struct stat facts = {};
+  if (::stat(path.c_str(), &facts) != 0)
+    throw Error(
+        fmt::format("from_file: {}: {}", path, std::strerror(errno)));  // NOLINT(concurrency-mt-unsafe)
+  if (!S_ISREG(facts.st_mode)) throw Error(fmt::format("from_file: {} is not a file", path));
+  const int64_t size = facts.st_size;
+  if (!shape) {
+    (void)elements_of("from_file", {}, dtype);
+    if (size % dtype.bytes() != 0)
+      throw ShapeError(fmt::format("from_file: {} has {} bytes, which is no multiple of the {} of {}", path,
+                                   size, dtype.bytes(), dtype.name()));
+    shape = Shape{Dim(size / dtype.bytes())};
+  }
+  const int64_t elements = elements_of("from_file", *shape, dtype);
+  if (elements * dtype.bytes() > size)
+    throw ShapeError(fmt::format("from_file: {} has {} bytes, {} of shape {} needs {}", path, size,
+                                 dtype.name(), shape_text(*shape), elements * dtype.bytes()));
+  return Tensor(quern::reshape(memory_on("DISK:" + path, dtype, elements), sizes_of(*shape)));
+}
+
+std::vector<std::byte> Tensor::bytes() const {
+  const UOp lazy = uop();
+  if (base_of(lazy).op() != Op::BUFFER && !base_of(lazy).is_const()) realize();
+  const UOp value = on_a_device_that_computes(with_values(uop()));
+  wide elements = 1;
+  for (const int64_t s : known_sizes(value.shape())) elements *= s;
+  std::vector<std::byte> result(static_cast<size_t>(elements * value.dtype().bytes()));
+  if (result.empty()) return result;
+  BufferPtr memory = contiguous_memory(value);
+  UOp kept;  // the memory goes with its node
+  if (!memory) {
+    kept = realize_copy(value.op() == Op::CONTIGUOUS ? value : quern::contiguous(value));
+    memory = buffer_of(base_of(kept));
+  }
+  memory->copy_out(result);
+  return result;
+}
+
+Const Tensor::item_const() const {
+  const UOp value = with_values(uop());
+  for (const UOp& s : value.shape())
+    if (!s.simplify().equals(1))
+      throw ShapeError(
+          fmt::format("item: a tensor of shape {} has not one element", shape_text(value.shape())));
+  const std::vector<std::byte> raw = bytes();
+  uint64_t bits = 0;
+  std::memcpy(&bits, raw.data(), raw.size());
+  return from_bits(bits, dtype());
+}
+
+}  // namespace quern

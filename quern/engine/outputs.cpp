@@ -1,0 +1,207 @@
+#include "quern/engine/outputs.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "quern/ir/movement.h"
+#include "quern/ir/node_map.h"
+#include "quern/runtime/device.h"
+#include "quern/tensor/tensor.h"
+
+namespace quern {
+namespace {
+
+UOp without_binds(const UOp& u, bool values) {
+  if (!u.ops_below().contains(Op::BIND)) return u;
+  std::unordered_map<UOp, UOp> map;
+  walk(u, [&](const UOp& n) {
+    if (n.op() == Op::BIND && n.src().size() == 2) map.emplace(n, n.src(values ? 1 : 0));
+  });
+  return u.substitute(map);
+}
+
+// The memory that is seen through views and AFTERs; none if something is computed.
+UOp memory_under(const UOp& x) {
+  const UOp* u = &x;
+  while (is_movement(u->op()) || u->op() == Op::AFTER || u->op() == Op::SLICE) u = &u->src(0);
+  return u->op() == Op::BUFFER ? *u : UOp();
+}
+
+bool is_state(const UOp& u) { return u.op() == Op::AFTER && memory_under(u); }
+
+// Memory as it is when all that an AFTER waits for has happened: the same views without AFTERs.
+UOp settled(const UOp& state) {
+  std::vector<const UOp*> views;
+  const UOp* u = &state;
+  for (; u->op() != Op::BUFFER; u = &u->src(0))
+    if (u->op() != Op::AFTER) views.push_back(u);
+  UOp result = *u;
+  for (size_t i = views.size(); i-- > 0;) {
+    UOps sources(views[i]->src().begin(), views[i]->src().end());
+    sources[0] = result;
+    result = views[i]->with_src(sources);
+  }
+  return result;
+}
+
+// Memory for a value of this shape, seen as that shape. With symbolic sizes it is as large as they can be.
+UOp seen_as(const UOp& memory, const UOps& shape) {
+  const bool symbolic = std::ranges::any_of(shape, [](const UOp& s) { return !s.is_const(); });
+  if (!symbolic) return reshape(memory, shape);
+  UOps most;
+  for (const UOp& s : shape) most.push_back(UOp::index(greatest(s)));
+  return shrink(reshape(memory, most), UOps(shape.size(), UOp::index(0)), shape);
+}
+
+UOp memory_for(const UOp& value) {
+  const Texts devices = value.device();
+  if (devices.size() > 1)
+    throw DeviceError(
+        fmt::format("realize: a tensor on {} devices: several are not supported yet", devices.size()));
+  wide elements = 1;
+  for (const UOp& s : value.shape()) elements *= greatest(s);
+  if (elements * value.dtype().bytes() > wide{1} << 60)
+    throw Error(fmt::format("realize: a tensor of shape {} and dtype {} does not fit into memory",
+                            shape_text(value.shape()), value.dtype().name()));
+  return new_buffer(value.dtype(), static_cast<int64_t>(elements),
+                    device_node(devices.empty() ? Device::canonical(default_device()) : devices[0]));
+}
+
+class Gatherer {
+ public:
+  Gatherer(const UOps& live, bool copied) : live_(live), copied_(copied) {}
+
+  Outputs run(const UOps& roots) {
+    for (const UOp& root : roots) add(root, copied_);
+    do look();
+    while (add_others());
+    return build();
+  }
+
+ private:
+  bool add(const UOp& u, bool even_memory) {
+    const UOp& base = base_of(u);
+    if (!even_memory) {
+      if (base.op() == Op::BUFFER || base.op() == Op::SLICE) return false;
+      if (is_state(base)) return wanted_.insert(base);
+    }
+    return wanted_.insert(u);
+  }
+
+  // Which memory is written by what is wanted now, and what is the last that happens to it.
+  void look() {
+    states_.clear(), superseded_.clear(), written_.clear(), contiguous_.clear();
+    walk(UOp::sink(wanted_.order), [&](const UOp& u) {
+      if (u.op() == Op::CONTIGUOUS) contiguous_.insert(u);
+      if (is_state(u)) {
+        states_.insert(u);
+        written_.insert(memory_under(u));
+      }
+      const bool writes = is_state(u) || u.op() == Op::STORE;
+      if (writes && base_of(u.src(0)).op() == Op::AFTER) superseded_.insert(base_of(u.src(0)));
+    });
+  }
+
+  bool add_others() {
+    // What reads, in a state before the last, memory that is written: found in one walk for all.
+    NodeSet reads_old;
+    if (!written_.empty())
+      walk(UOp::sink(live_), [&](const UOp& u) {
+        const bool old = (u.op() == Op::BUFFER && written_.contains(u)) ||
+                         std::ranges::any_of(u.src(), [&](const UOp& s) { return reads_old.contains(s); });
+        if (old && !is_last(u)) reads_old.insert(u);
+      });
+    bool added = false;
+    for (const UOp& u : live_) {
+      const UOp& base = base_of(u);
+      if (contiguous_.contains(base)) added |= wanted_.insert(base);
+      if (reads_old.contains(u) && !wanted_.contains(u)) added |= add(u, !is_state(base));
+    }
+    return added;
+  }
+
+  bool is_last(const UOp& u) const { return states_.contains(u) && !superseded_.contains(u); }
+
+  Outputs build() {
+    Outputs result;
+    UOps outputs;
+    NodeMap<UOp> done, places;  // nodes as values, and as memory that is written
+    UOps sources;
+    const UOp all = UOp::sink(wanted_.order);
+    walk(all, [&](const UOp& u) {
+      if (same(u, all)) return;
+      const bool writes = u.op() == Op::STORE || u.op() == Op::AFTER;
+      auto rebuilt = [&](bool as_place) {
+        sources.clear();
+        bool changed = false;
+        for (size_t i = 0; i < u.src().size(); i++) {
+          sources.push_back(*(as_place && i == 0 ? places : done).find(u.src(i)));
+          changed |= !same(sources.back(), u.src(i));
+        }
+        return changed ? u.with_src(sources) : u;
+      };
+      const UOp now = rebuilt(writes);
+      places.emplace(u, is_movement(u.op()) || u.op() == Op::SLICE ? rebuilt(true) : now);
+      if (is_last(u)) {
+        outputs.push_back(now);
+        result.replaced.emplace(u, settled(u));
+      }
+      if (!wanted_.contains(u) || is_state(u)) {
+        done.emplace(u, now);
+        return;
+      }
+      const UOp& value = now.op() == Op::CONTIGUOUS ? now.src(0) : now;
+      const UOp memory = memory_for(value);
+      const UOp state = after(memory, UOps{store(seen_as(memory, value.shape()), value)});
+      outputs.push_back(state);
+      result.replaced.emplace(u, seen_as(memory, value.shape()));
+      done.emplace(u, seen_as(state, value.shape()));
+    });
+    std::unordered_set<UOp> seen;
+    std::erase_if(outputs, [&](const UOp& o) { return !seen.insert(o).second; });
+    result.sink = UOp::sink(outputs);
+    return result;
+  }
+
+  const UOps& live_;
+  bool copied_;
+  // In the order in which they were added, so that equal programs give equal graphs.
+  struct Wanted {
+    UOps order;
+    std::unordered_set<UOp> all;
+    bool insert(const UOp& u) {
+      const bool added = all.insert(u).second;
+      if (added) order.push_back(u);
+      return added;
+    }
+    bool contains(const UOp& u) const { return all.contains(u); }
+  };
+  Wanted wanted_;
+  std::unordered_set<UOp> states_, superseded_, written_, contiguous_;
+};
+
+}  // namespace
+
+int64_t greatest(const UOp& size) {
+  return static_cast<int64_t>(without_binds(size, false).simplify().vmax());
+}
+UOp with_values(const UOp& u) { return without_binds(u, true); }
+
+Ints known_sizes(Sources shape) {
+  Ints result;
+  for (const UOp& s : shape) {
+    const UOp size = s.simplify();
+    if (!size.is_int_const())
+      throw ShapeError(fmt::format("shape {}: a variable has no value", shape_text(shape)));
+    result.push_back(static_cast<int64_t>(size.int_value()));
+  }
+  return result;
+}
+
+Outputs outputs_for(const UOps& roots, bool copied, const UOps& live) {
+  return Gatherer(live, copied).run(roots);
+}
+
+}  // namespace quern

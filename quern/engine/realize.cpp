@@ -1,0 +1,59 @@
+#include "quern/engine/realize.h"
+
+#include <mutex>
+
+#include "quern/engine/describe.h"
+#include "quern/engine/outputs.h"
+#include "quern/engine/run.h"
+#include "quern/tensor/tensor.h"
+
+namespace quern {
+namespace {
+
+// One at a time: what a schedule overwrites must not be read by another that is being run.
+std::recursive_mutex& engine_lock() {
+  static std::recursive_mutex lock;
+  return lock;
+}
+
+void run(const Outputs& outputs) {
+  if (outputs.sink.src().empty()) return;
+  const Stripped stripped = strip(outputs.sink);
+  run_schedule(*prepare(stripped.sink), stripped.memory, stripped.variables);
+  replace_live(outputs.replaced);
+}
+
+}  // namespace
+
+void realize(const UOps& roots) {
+  const std::lock_guard lock(engine_lock());
+  run(outputs_for(roots, false, live_uops()));
+}
+
+UOp realize_copy(const UOp& root) {
+  const std::lock_guard lock(engine_lock());
+  const Outputs outputs = outputs_for({root}, true, live_uops());
+  run(outputs);
+  return outputs.replaced.at(root);
+}
+
+std::string schedule_text(const UOps& roots) {
+  const std::lock_guard lock(engine_lock());
+  const Outputs outputs = outputs_for(roots, false, live_uops());
+  return outputs.sink.src().empty() ? "" : describe(prepare(strip(outputs.sink).sink)->schedule);
+}
+
+const Tensor& Tensor::realize() const {
+  quern::realize({uop()});
+  return *this;
+}
+
+void Tensor::realize_all(const std::vector<Tensor>& tensors) {
+  UOps roots;
+  for (const Tensor& t : tensors) roots.push_back(t.uop());
+  quern::realize(roots);
+}
+
+std::string Tensor::schedule() const { return schedule_text({uop()}); }
+
+}  // namespace quern

@@ -1,0 +1,19 @@
+// Runs what tensors need to be in memory.
+#pragma once
+
+#include "quern/ir/uop.h"
+
+namespace quern {
+
+// Brings the values of these nodes into memory and has all live tensors that hold them see it. If something
+// fails, tensors are as they were.
+void realize(const UOps& roots);
+
+// The same for one node, which gets contiguous memory of its own in any case; returns the memory, seen as its
+// shape.
+UOp realize_copy(const UOp& root);
+
+// The steps that realize() would take, as text.
+std::string schedule_text(const UOps& roots);
+
+}  // namespace quern

@@ -1,0 +1,11 @@
+// Runs a schedule on memory.
+#pragma once
+
+#include "quern/engine/schedule_cache.h"
+
+namespace quern {
+
+// DEBUG=2 tells what ran and how long it took; 3 adds why memory was kept; 4 the kernel.
+void run_schedule(const Prepared& prepared, const UOps& memory, const VariableValues& variables);
+
+}  // namespace quern

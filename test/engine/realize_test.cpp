@@ -1,0 +1,230 @@
+// Tensors brought into memory: values, order of effects, what live tensors see.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <numeric>
+#include <sstream>
+#include <thread>
+
+#include "quern/engine/schedule_cache.h"
+#include "quern/ir/movement.h"
+#include "quern/runtime/buffer.h"
+#include "quern/runtime/counters.h"
+#include "quern/tensor/tensor.h"
+#include "test/tensor/reference.h"
+
+namespace quern {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+using Floats = std::vector<float>;
+
+template <class Function>
+std::string error_of(Function function) {
+  try {
+    function();
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "no error";
+}
+
+Tensor counting(const Shape& shape) {
+  int64_t n = 1;
+  for (const Dim& d : shape) n *= d.value();
+  Floats values(static_cast<size_t>(n));
+  std::iota(values.begin(), values.end(), 0.0F);
+  return Tensor::from(values, shape);
+}
+
+bool in_memory(const Tensor& t) {
+  const UOp u = t.uop();
+  return base_of(u).op() == Op::BUFFER;
+}
+
+TEST(Realize, ValuesGoIntoMemory) {
+  const Tensor x = counting({2, 3});
+  const Tensor y = (x + 1.0) * x;
+  EXPECT_FALSE(in_memory(y));
+  EXPECT_THAT(y.to_vector<float>(), ElementsAre(0, 2, 6, 12, 20, 30));
+  EXPECT_TRUE(in_memory(y));
+  EXPECT_THAT(y.sum(1).to_vector<float>(), ElementsAre(8, 62));
+  EXPECT_THAT(y.permute({1, 0}).to_vector<float>(), ElementsAre(0, 12, 2, 20, 6, 30));
+  EXPECT_TRUE(in_memory(y.permute({1, 0})));
+}
+
+TEST(Realize, WhatSharesTheRealisedPartSeesTheMemory) {
+  const Tensor x = counting({4});
+  const Tensor y = x * 2.0, z = y + 1.0;
+  y.realize();
+  EXPECT_FALSE(z.uop().ops_below().contains(Op::MUL));
+  EXPECT_THAT(z.to_vector<float>(), ElementsAre(1, 3, 5, 7));
+}
+
+TEST(Realize, SeveralAtOnce) {
+  const Tensor x = counting({4});
+  const Tensor y = x * 2.0, z = y + 1.0;
+  Tensor::realize_all({z, y});
+  EXPECT_TRUE(in_memory(y) && in_memory(z));
+  EXPECT_THAT(y.to_vector<float>(), ElementsAre(0, 2, 4, 6));
+  EXPECT_THAT(z.to_vector<float>(), ElementsAre(1, 3, 5, 7));
+  Tensor::realize_all({});
+}
+
+TEST(Realize, ContiguousOnTheWayIsKept) {
+  const Tensor x = counting({4});
+  const Tensor y = (x * 2.0).contiguous(), z = y + 1.0;
+  z.realize();
+  EXPECT_TRUE(in_memory(y));
+  EXPECT_THAT(y.to_vector<float>(), ElementsAre(0, 2, 4, 6));
+}
+
+TEST(Realize, AssignmentsAreSeenByViewsAndNotByOlderValues) {
+  const Tensor x = counting({4});
+  const Tensor view = x.reshape({2, 2}), before = x + 10.0;
+  x.assign(x * 3.0);
+  const Tensor after = x + 100.0;
+  x.realize();
+  EXPECT_TRUE(in_memory(before)) << "it read what was overwritten";
+  EXPECT_THAT(x.to_vector<float>(), ElementsAre(0, 3, 6, 9));
+  EXPECT_THAT(view.to_vector<float>(), ElementsAre(0, 3, 6, 9));
+  EXPECT_THAT(before.to_vector<float>(), ElementsAre(10, 11, 12, 13));
+  EXPECT_THAT(after.to_vector<float>(), ElementsAre(100, 103, 106, 109));
+}
+
+TEST(Realize, ManyAssignmentsInOrder) {
+  const Tensor x = counting({4});
+  const Tensor zero = x + 0.0;
+  x.assign(x + 1.0);
+  const Tensor one = x + 0.0;
+  x.set({Slice{Dim(1), Dim(3)}}, 7.0);
+  const Tensor two = x + 0.0;
+  x.assign(x.flip(0));
+  EXPECT_THAT(x.to_vector<float>(), ElementsAre(4, 7, 7, 1));
+  EXPECT_THAT(zero.to_vector<float>(), ElementsAre(0, 1, 2, 3));
+  EXPECT_THAT(one.to_vector<float>(), ElementsAre(1, 2, 3, 4));
+  EXPECT_THAT(two.to_vector<float>(), ElementsAre(1, 7, 7, 4));
+}
+
+TEST(Realize, ConstantsAndEmptyTensors) {
+  EXPECT_THAT(Tensor::full({2, 2}, 3.0).to_vector<float>(), ElementsAre(3, 3, 3, 3));
+  EXPECT_TRUE(Tensor::zeros({0, 3}).to_vector<float>().empty());
+  EXPECT_THAT(Tensor::zeros({2, 0}).sum(1).to_vector<float>(), ElementsAre(0, 0));
+  EXPECT_THAT((counting({2}) * 1.0).realize().to_vector<float>(), ElementsAre(0, 1));
+}
+
+TEST(Realize, SymbolicSizes) {
+  const Tensor x = counting({8});
+  const Variable n("n", 1, 8);
+  std::vector<std::vector<float>> results;
+  clear_schedule_cache();
+  for (const int64_t value : {3, 5}) {
+    const Tensor part = x.shrink({{{Dim(0), n.bind(value)}}});
+    const Tensor sum = part.sum(), more = (part + 1.0).contiguous().realize();
+    EXPECT_EQ(sum.item<float>(), static_cast<float>(value * (value - 1) / 2));
+    results.push_back(more.to_vector<float>());
+  }
+  EXPECT_THAT(results[0], ElementsAre(1, 2, 3));
+  EXPECT_THAT(results[1], ElementsAre(1, 2, 3, 4, 5));
+  const Tensor a = x.shrink({{{Dim(0), n.bind(2)}}}).sum(), b = x.shrink({{{Dim(0), n.bind(3)}}}).sum();
+  EXPECT_THAT(error_of([&] { (a + b).realize(); }), HasSubstr("n is bound to"));
+}
+
+TEST(Realize, TheSameComputationIsScheduledOnce) {
+  clear_schedule_cache();
+  for (int i = 0; i < 3; i++)
+    EXPECT_THAT((counting({4}) * 5.0 + 1.0).to_vector<float>(), ElementsAre(1, 6, 11, 16));
+  EXPECT_EQ(schedule_cache_counts().misses, 1);
+  EXPECT_EQ(schedule_cache_counts().hits, 2);
+}
+
+TEST(Realize, CountsAndMemory) {
+  const int64_t before = GlobalCounters::mem_used;
+  {
+    const Tensor x = counting({256});
+    GlobalCounters::reset();
+    const Tensor y = (x + 1.0).realize();
+    EXPECT_EQ(GlobalCounters::kernels, 1);
+    EXPECT_EQ(GlobalCounters::operations, 256);
+    EXPECT_EQ(GlobalCounters::mem_used, before + 2048);
+  }
+  EXPECT_EQ(GlobalCounters::mem_used, before);
+}
+
+TEST(Realize, ErrorsLeaveTensorsAsTheyWere) {
+  const Tensor huge = Tensor::full({int64_t{1} << 28, int64_t{1} << 28}, 1.0);
+  const UOp before = huge.uop();
+  EXPECT_THROW(huge.realize(), Error);
+  EXPECT_EQ(huge.uop(), before);
+  const Tensor nowhere = counting({2}).to("ABACUS");
+  EXPECT_THAT(error_of([&] { nowhere.realize(); }), HasSubstr("there is no device 'ABACUS'"));
+}
+
+TEST(Data, BytesBlobsAndItems) {
+  EXPECT_THROW(Tensor::from(Floats{1, 2, 3}, Shape{2}), ShapeError);
+  EXPECT_THROW(Tensor::from_bytes(nullptr, 4, {1}, dtypes::float32), Error);
+  auto owner = std::make_shared<Floats>(Floats{1, 2, 3});
+  const Tensor blob = Tensor::from_blob(owner->data(), {3}, dtypes::float32, owner);
+  (*owner)[1] = 9;
+  EXPECT_THAT(blob.to_vector<float>(), ElementsAre(1, 9, 3));
+  EXPECT_EQ(blob.sum().item<float>(), 13);
+  EXPECT_EQ(blob.sum().item<int32_t>(), 13);
+  EXPECT_THROW(blob.item<float>(), ShapeError);
+  EXPECT_THROW(blob.to_vector<int32_t>(), DTypeError);
+}
+
+TEST(Data, OtherDevices) {
+  const Tensor x = counting({2, 2});
+  const Tensor there = x.permute({1, 0}).to("INTERP:1") + 1.0;
+  EXPECT_EQ(there.realize().device(), "INTERP:1");
+  EXPECT_THAT(there.to_vector<float>(), ElementsAre(1, 3, 2, 4));
+  EXPECT_THAT((there.to("INTERP") + x).to_vector<float>(), ElementsAre(1, 4, 4, 7));
+  const Tensor null = Tensor::empty({4}, {.dtype = dtypes::float32, .device = "NULL"}) + 1.0;
+  null.realize();
+  EXPECT_THAT(error_of([&] { null.to_vector<float>(); }), HasSubstr("NULL holds no values"));
+}
+
+TEST(Data, Files) {
+  const std::string path =
+      (std::filesystem::temp_directory_path() / ("quern_file_" + std::to_string(::getpid()))).string();
+  std::ofstream(path) << "abcdefgh";
+  const Tensor file = Tensor::from_file(path);
+  EXPECT_THAT(file.to_vector<uint8_t>(), ElementsAre('a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'));
+  EXPECT_THAT(file.shrink({{{Dim(2), Dim(4)}}}).to_vector<uint8_t>(), ElementsAre('c', 'd'));
+  EXPECT_THAT((file.to("INTERP") + 1).shrink({{{Dim(0), Dim(2)}}}).to_vector<uint8_t>(),
+              ElementsAre('b', 'c'));
+  EXPECT_THROW(Tensor::from_file(path, Shape{9}), ShapeError);
+  EXPECT_THROW(Tensor::from_file(path, {}, dtypes::index), DTypeError);
+  EXPECT_THROW(Tensor::from_file(path + ".not"), Error);
+  EXPECT_THROW(Tensor::from_file("/tmp"), Error);
+  std::filesystem::remove(path);
+}
+
+TEST(Data, Printing) {
+  std::ostringstream out;
+  out << counting({2, 3}) << "\n" << Tensor::full({}, 2.5) << "\n" << counting({2000});
+  EXPECT_EQ(out.str(), "[[0, 1, 2],\n [3, 4, 5]]\n2.5\n[   0,    1,    2, ..., 1997, 1998, 1999]");
+}
+
+TEST(Data, ScheduleAsText) {
+  EXPECT_THAT((counting({4}) + 1.0).schedule(), HasSubstr("kernel e_4"));
+  EXPECT_EQ(counting({4}).schedule(), "");
+}
+
+TEST(Realize, ManyThreads) {
+  const Tensor shared = counting({16}) * 2.0;
+  std::vector<std::jthread> threads;
+  std::vector<float> sums(4);
+  for (size_t t = 0; t < sums.size(); t++)
+    threads.emplace_back([&, t] { sums[t] = (shared + static_cast<double>(t)).sum().item<float>(); });
+  threads.clear();
+  EXPECT_THAT(sums, ElementsAre(240, 256, 272, 288));
+}
+
+}  // namespace
+}  // namespace quern
