@@ -269,12 +269,10 @@ class Splitter {
     }
     if (result.steps.size() == kernels_.size()) return result;
     result.steps.clear();
-    for (size_t k = 0; k < kernels_.size();
-         k++)  // what waits in a circle: its reads of what others overwrite
+    for (size_t k = 0; k < kernels_.size(); k++)  // what waits in a circle
       if (open[k] != 0)
-        for (size_t i = 1; i < kernels_[k].states.size(); i++)
-          if (is_memory(kernels_[k].states[i])) result.contested.push_back(kernels_[k].states[i]);
-    QUERN_CHECK(!result.contested.empty(), "kernels wait for each other");
+        for (const UOp& state : kernels_[k].states)
+          result.contested.push_back(memory_under(state.op() == Op::SLICE ? state.src(0) : state));
     return result;
   }
 

@@ -7,16 +7,19 @@
 
 #include "quern/ir/node_map.h"
 #include "quern/schedule/kernels.h"
+#include "quern/schedule/limit.h"
 
 namespace quern {
 namespace {
 
-constexpr size_t kMostOutputs = 8, kMostBuffers = 24;
+constexpr size_t kMostOutputs = 8;
+constexpr int64_t kMostBuffers = 24;
 
 class Merger {
  public:
-  explicit Merger(const UOp& sink)
-      : sink_(sink),
+  Merger(const UOp& sink, const SpecOf& spec_of)
+      : spec_of_(spec_of),
+        sink_(sink),
         order_(sink.toposort([&](const UOp& u) { return u.op() != Op::SINK || same(u, sink); })) {}
 
   UOp run() {
@@ -114,12 +117,13 @@ class Merger {
       std::string shape;
       for (const UOp& r : made.src().subspan(1)) shape += r.src(0).key() + ",";
       for (const std::string& device : target_of(made.src(0)).device()) shape += device;
+      const int64_t limit = buffer_limit(target_of(made.src(0)).device(), spec_of_);
+      const int64_t most = limit == 0 ? kMostBuffers : std::min(kMostBuffers, limit - 1);
       auto& groups = by_shape[shape];
       UOps reads = states_read(made);
       UOp store = made.src(0);
       auto fits = [&](const Group& g) {
-        if (g.members.size() == kMostOutputs ||
-            g.reads.size() + reads.size() + g.members.size() > kMostBuffers)
+        if (g.members.size() == kMostOutputs || std::ssize(g.reads) + std::ssize(reads) + std::ssize(g.members) > most)
           return false;
         if (std::ranges::none_of(
                 reads, [&](const UOp& r) { return std::ranges::find(g.reads, r) != g.reads.end(); }))
@@ -148,6 +152,7 @@ class Merger {
     for (const UOp* m : g.members) *done_.find(*m) = joined;
   }
 
+  const SpecOf& spec_of_;
   const UOp sink_;
   const NodeList order_;
   std::vector<int> depth_;
@@ -157,6 +162,6 @@ class Merger {
 
 }  // namespace
 
-UOp merge_outputs(const UOp& sink) { return Merger(sink).run(); }
+UOp merge_outputs(const UOp& sink, const SpecOf& spec_of) { return Merger(sink, spec_of).run(); }
 
 }  // namespace quern

@@ -8,6 +8,7 @@
 #include "quern/schedule/collapse.h"
 #include "quern/schedule/early.h"
 #include "quern/schedule/kernels.h"
+#include "quern/schedule/limit.h"
 #include "quern/schedule/merge.h"
 #include "quern/schedule/ranges.h"
 #include "quern/schedule/stages.h"
@@ -35,10 +36,12 @@ Schedule make_schedule(const UOp& sink, const SpecOf& spec_of) {
     }
     // reduces that need no loop, values that need no memory after all
     UOp loops = graph_rewrite(ranges.sink, simplification, {.name = "simplify loops"});
-    // memory for the rest
+    // kernels with no more buffers than the device allows
+    loops = limit_buffers(loops, spec_of);
+    // memory for what is kept
     loops = stages_to_stores(loops);
     // one kernel for outputs that read the same; kernels cut out, in the order in which they run
-    Steps split = split_into_kernels(merge_outputs(loops));
+    Steps split = split_into_kernels(merge_outputs(loops, spec_of));
     if (!split.contested.empty()) split = split_into_kernels(loops);
     if (split.contested.empty()) return {std::move(split.steps)};
     graph = with_old_contents_kept(graph, split.contested);

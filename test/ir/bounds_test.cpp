@@ -134,7 +134,7 @@ TEST(Bounds, OfLeaves) {
   EXPECT_TRUE(UOp::make(Op::SPECIAL, dtypes::int32, {UOp::constant(dtypes::int32, 32)}, "l").bounds() ==
               (Bounds{0, 31}));
   EXPECT_TRUE(UOp::variable("n", -3, 8).bounds() == (Bounds{-3, 8}));
-  EXPECT_TRUE(UOp::variable("n", -3, 8).bind(2).bounds() == (Bounds{2, 2}));
+  EXPECT_TRUE(UOp::variable("n", -3, 8).bind(2).bounds() == (Bounds{-3, 8}));
   EXPECT_TRUE(UOp::make(Op::BIND, dtypes::index, {UOp::variable("n", -3, 8)}).bounds() == (Bounds{-3, 8}));
   const UOp p = UOp::make(Op::PARAM, dtypes::uint8.ptr(9), {}, 0);
   EXPECT_TRUE(UOp::make(Op::INDEX, dtypes::uint8, {p, UOp::index(1)}).bounds() == (Bounds{0, 255}));

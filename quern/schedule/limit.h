@@ -1,0 +1,12 @@
+// Kernels with more buffers than the device allows are cut: a part of the value is kept in memory first.
+#pragma once
+
+#include "quern/schedule/schedule.h"
+
+namespace quern {
+
+int64_t buffer_limit(const Texts& device, const SpecOf& spec_of);  // 0: none
+
+UOp limit_buffers(const UOp& sink, const SpecOf& spec_of);
+
+}  // namespace quern

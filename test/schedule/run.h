@@ -1,0 +1,30 @@
+// Runs a schedule on the INTERP device, with memory that tests can look at.
+#pragma once
+
+#include <map>
+
+#include "quern/schedule/schedule.h"
+#include "test/tensor/reference.h"
+
+namespace quern {
+
+DeviceSpec gpu_like();  // 32 compute units, LOCAL memory of 32768 bytes
+DeviceSpec cpu_like();  // 8 cores, no LOCAL memory
+
+// Values of int32, float32 or bool in each BUFFER.
+class Memory {
+ public:
+  std::vector<Const>& operator[](const UOp& buffer) { return contents_[buffer.key()]; }
+  reference::Contents contents();
+
+ private:
+  std::map<std::string, std::vector<Const>> contents_;
+};
+
+// Memory that is not there yet begins with a value that no program expects.
+void run(const Schedule& schedule, Memory& memory, const std::map<std::string, int64_t>& variables = {});
+
+// What each kernel asks for in LOCAL memory.
+int64_t local_bytes(const UOp& kernel);
+
+}  // namespace quern
