@@ -98,12 +98,12 @@ void run_schedule(const Prepared& prepared, const UOps& memory, const VariableVa
     GlobalCounters::bytes += bytes;
     if (tells) {
       const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
-      const std::string text =
-          fmt::format("{} {:>10.3f} ms  {:>8.3f} GFLOPS  {:>8.3f} GB/s  mem {:.3f} GB\n",
-                      describe(step, env::DEBUG() >= 3, env::DEBUG() >= 4), time.count() * 1e3,
-                      static_cast<double>(operations) / time.count() * 1e-9,
-                      static_cast<double>(bytes) / time.count() * 1e-9,
-                      static_cast<double>(GlobalCounters::mem_used.load()) * 1e-9);
+      std::string text = describe(step, env::DEBUG() >= 3, env::DEBUG() >= 4) + "\n";
+      text.insert(text.find('\n'),
+                  fmt::format(" {:>10.3f} ms {:>8.3f} GFLOPS {:>8.3f} GB/s  mem {:.3f} GB",
+                              time.count() * 1e3, static_cast<double>(operations) / time.count() * 1e-9,
+                              static_cast<double>(bytes) / time.count() * 1e-9,
+                              static_cast<double>(GlobalCounters::mem_used.load()) * 1e-9));
       std::fputs(text.c_str(), stderr);
     }
   }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <numeric>
@@ -133,6 +134,50 @@ TEST(Realize, SymbolicSizes) {
   EXPECT_THAT(results[1], ElementsAre(1, 2, 3, 4, 5));
   const Tensor a = x.shrink({{{Dim(0), n.bind(2)}}}).sum(), b = x.shrink({{{Dim(0), n.bind(3)}}}).sum();
   EXPECT_THAT(error_of([&] { (a + b).realize(); }), HasSubstr("n is bound to"));
+}
+
+TEST(Realize, OtherValuesOfVariablesAreTheSameSchedule) {
+  const Tensor x = counting({8});
+  const Variable n("n", 1, 8);
+  clear_schedule_cache();
+  for (const int64_t value : {3, 5, 8}) x.shrink({{{Dim(0), n.bind(value)}}}).sum().realize();
+  EXPECT_EQ(schedule_cache_counts().misses, 1);
+  EXPECT_EQ(schedule_cache_counts().hits, 2);
+}
+
+// What a graph means, by the reference evaluator, is what comes out.
+void expect_as_reference(const Tensor& t, double tolerance = 0) {
+  const reference::Value expected = reference::evaluate_tensor(t.uop(), [](const UOp& buffer) {
+    std::vector<std::byte> raw(static_cast<size_t>(buffer_of(buffer)->bytes()));
+    buffer_of(buffer)->copy_out(raw);
+    std::vector<Const> values;
+    const auto size = static_cast<size_t>(buffer.dtype().bytes());
+    for (size_t at = 0; at < raw.size(); at += size) {
+      uint64_t bits = 0;
+      std::memcpy(&bits, raw.data() + at, size);
+      values.push_back(from_bits(bits, buffer.dtype()));
+    }
+    return values;
+  });
+  const Floats values = t.to_vector<float>();
+  ASSERT_EQ(values.size(), expected.elements.size());
+  for (size_t i = 0; i < values.size(); i++)
+    EXPECT_NEAR(values[i], expected.elements[i].as_float(), tolerance) << "element " << i;
+}
+
+TEST(Realize, AsTheReferenceSays) {
+  const Tensor x = counting({4, 6}) * 0.1, w = counting({6, 5}).cos();
+  x.realize();
+  expect_as_reference(x.matmul(w), 1e-5);
+  expect_as_reference(x.softmax(), 1e-6);
+  expect_as_reference((x.sum(0, true) - x).pad({1, 2, 0, 1}).flip({1}), 1e-5);
+  expect_as_reference(x.reshape({1, 1, 4, 6}).conv2d(counting({2, 1, 3, 3})), 1e-4);
+  expect_as_reference(x.cumsum(1), 1e-5);
+  expect_as_reference(x.layernorm(), 1e-5);
+  expect_as_reference(x.sort(1, true).first);
+  const Tensor copy = x.clone();
+  copy.set({Slice{Dim(1), Dim(3)}, Dim(2)}, x.max());
+  expect_as_reference(copy * x, 1e-6);
 }
 
 TEST(Realize, TheSameComputationIsScheduledOnce) {
