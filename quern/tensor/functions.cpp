@@ -121,7 +121,7 @@ Tensor float_atan(const Tensor& x) {
   const auto [quarter, quarter_rest] = split(x, std::numbers::pi_v<long double> / 4);
   const Tensor base = select(large, like(x, half), select(medium, like(x, quarter), like(x, 0)));
   const Tensor rest = select(large, like(x, half_rest), select(medium, like(x, quarter_rest), like(x, 0)));
-  return with_sign_of(x, base + (angle + rest));
+  return select(x.eq(0), x, with_sign_of(x, base + (angle + rest)));  // -0 keeps its sign
 }
 
 const Fit& asin_fit() {
