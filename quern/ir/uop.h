@@ -166,6 +166,8 @@ class UOp {
 
   // All occurrences of the keys become their values at once; values are not substituted again.
   UOp substitute(const std::unordered_map<UOp, UOp>& map) const;
+  // The same for RANGEs, where they are open: parts of the graph in which none of them is are not entered.
+  UOp substitute_open(const std::unordered_map<UOp, UOp>& ranges) const;
   UOp simplify() const;  // by the rules in symbolic.h
 
   // Derived facts: computed once per node when first asked for, then kept with it.

@@ -42,13 +42,15 @@ UOps UOp::variables() const {
   return found;
 }
 
-UOp UOp::substitute(const std::unordered_map<UOp, UOp>& map) const {
-  OpSet keys;  // only nodes above one of these ops can change
-  for (const auto& [key, value] : map) keys |= key.op();
+namespace {
+
+// `may_change(node)`: could a key be below it?
+template <class MayChange>
+UOp substituted(const UOp& root, const std::unordered_map<UOp, UOp>& map, const MayChange& may_change) {
   NodeMap<UOp> done;
   UOps sources;
   walk(
-      *this, [&](const UOp& u) { return u.ops_below().intersects(keys) && !map.contains(u); },
+      root, [&](const UOp& u) { return may_change(u) && !map.contains(u); },
       [&](const UOp& u) {
         if (const auto found = map.find(u); found != map.end()) {
           done.emplace(u, found->second);
@@ -56,7 +58,7 @@ UOp UOp::substitute(const std::unordered_map<UOp, UOp>& map) const {
         }
         sources.clear();
         bool changed = false;
-        if (u.ops_below().intersects(keys))
+        if (may_change(u))
           for (const UOp& s : u.src()) {
             const UOp* now = done.find(s);
             changed |= !same(*now, s);
@@ -64,7 +66,21 @@ UOp UOp::substitute(const std::unordered_map<UOp, UOp>& map) const {
           }
         done.emplace(u, changed ? u.with_src(sources) : u);
       });
-  return *done.find(*this);
+  return *done.find(root);
+}
+
+}  // namespace
+
+UOp UOp::substitute(const std::unordered_map<UOp, UOp>& map) const {
+  OpSet keys;  // only nodes above one of these ops can change
+  for (const auto& [key, value] : map) keys |= key.op();
+  return substituted(*this, map, [&](const UOp& u) { return u.ops_below().intersects(keys); });
+}
+
+UOp UOp::substitute_open(const std::unordered_map<UOp, UOp>& ranges) const {
+  return substituted(*this, ranges, [&](const UOp& u) {
+    return std::ranges::any_of(u.ranges(), [&](const UOp& r) { return ranges.contains(r); });
+  });
 }
 
 // Two independent 64-bit hashes. The second is kept only during the walk: keys are rare, nodes are many.

@@ -164,8 +164,8 @@ UOp pick_element(const UOp& reduce) {
       const UOp at = where(inside, *place, UOp::invalid()).simplify();
       UOps conditions{inside};
       for (size_t k = 0; k < s->conditions.size(); k++)
-        if (k != i) conditions.push_back(s->conditions[k].substitute({{range, *place}}));
-      return over(reduce, select(conditions, as_sum(s->value.substitute({{range, at}}))),
+        if (k != i) conditions.push_back(s->conditions[k].substitute_open({{range, *place}}));
+      return over(reduce, select(conditions, as_sum(s->value.substitute_open({{range, at}}))),
                   without(ranges_of(reduce), range));
     }
   }

@@ -52,8 +52,10 @@ class Cutter {
     const UOp& body = effect_.op() == Op::END ? effect_.src(0) : effect_;
     const UOp& store = body.op() == Op::GROUP ? body.src(0) : body;
     if (store.src(1).op() == Op::COPY) {
-      kernel.program =
-          UOp::make(Op::COPY, store.src(1).dtype(), {param_of(store.src(1).src(0), 1), store.src(1).src(1)});
+      const UOp& from = store.src(1).src(0);
+      const UOp source =
+          UOp::make(Op::PARAM, from.dtype(), {UOp::index(elements_at_most(from.shape()))}, int64_t{1});
+      kernel.program = UOp::make(Op::COPY, from.dtype(), {source, store.src(1).src(1)});
       kernel.states = {store.src(0), store.src(1).src(0)};
       return true;
     }

@@ -73,7 +73,7 @@ class Limiter {
       stage.push_back(own);
       index.push_back(r);
     }
-    stage[0] = value.substitute(loops);
+    stage[0] = value.substitute_open(loops);
     index[0] = UOp::make(Op::STAGE, value.dtype(), stage,
                          StageArg{.space = AddrSpace::GLOBAL,
                                   .device = device,

@@ -107,7 +107,7 @@ class Merger {
   static UOp in_loops_of(const UOp& effect, const UOp& other) {
     std::unordered_map<UOp, UOp> ranges;
     for (size_t i = 1; i < effect.src().size(); i++) ranges.emplace(effect.src(i), other.src(i));
-    return effect.src(0).substitute(ranges);
+    return effect.src(0).substitute_open(ranges);
   }
 
   void merge(const std::vector<const UOp*>& effects) {

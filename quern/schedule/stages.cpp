@@ -43,7 +43,7 @@ UOp inline_stage(const UOp& index, const UOp& stage) {
   std::unordered_map<UOp, UOp> map;
   for (size_t i = 1; i < stage.src().size(); i++)
     if (stage.src(i).op() == Op::RANGE) map.emplace(stage.src(i), index.src(i));
-  return value.substitute(map);
+  return value.substitute_open(map);
 }
 
 }  // namespace

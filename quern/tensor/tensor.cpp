@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <mutex>
 
+#include "quern/ir/env.h"
 #include "quern/ir/movement.h"
 #include "quern/tensor/assign.h"
 #include "quern/tensor/support.h"
@@ -49,8 +50,7 @@ void set_default_int(DType dtype) {
 std::string default_device() {
   const std::lock_guard guard(defaults().lock);
   if (!defaults().device.empty()) return defaults().device;
-  const char* named = std::getenv("DEVICE");  // NOLINT(concurrency-mt-unsafe)
-  return named && *named ? named : "INTERP";
+  return env::DEVICE().empty() ? "INTERP" : env::DEVICE();
 }
 void set_default_device(const std::string& name) {
   const std::lock_guard guard(defaults().lock);

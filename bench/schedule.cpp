@@ -1,0 +1,89 @@
+// From tensors to kernels: bench_schedule NAME [N]; see schedule.py for the names.
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <chrono>
+#include <iostream>
+
+#include "bench/models/models.h"
+#include "quern/ir/movement.h"
+#include "quern/schedule/schedule.h"
+
+namespace {
+
+using namespace quern;
+using namespace quern::models;
+using Clock = std::chrono::steady_clock;
+
+double since(Clock::time_point start) { return std::chrono::duration<double, std::milli>(Clock::now() - start).count(); }
+
+void measured(const std::string& name, double value, const char* unit) {
+  fmt::print("{{\"name\": \"{}\", \"value\": {}, \"unit\": \"{}\"}}\n", name, value, unit);
+}
+
+// What realize() would run: each tensor stored into memory, or the memory that was assigned.
+UOp outputs(const std::vector<Tensor>& tensors) {
+  UOps effects;
+  for (const Tensor& t : tensors) {
+    const UOp u = t.uop();
+    if (base_of(u).op() == Op::AFTER) {
+      effects.push_back(base_of(u));
+      continue;
+    }
+    const UOp b = new_buffer(u.dtype(), static_cast<int64_t>(elements_in(u.shape()).vmax()), device_node("NULL"));
+    effects.push_back(after(b, UOps{store(reshape(b, u.shape()), u)}));
+  }
+  return UOp::sink(effects);
+}
+
+DeviceSpec device() {
+  return {.name = "GPU", .compute_units = 108, .threads_per_unit = 1024, .workgroup_threads = 256, .warp = 32,
+          .local_bytes = 48 << 10, .registers = 255, .l2_bytes = 40 << 20};
+}
+
+void run(const std::string& name, int64_t n) {
+  Network net;
+  const auto start = Clock::now();
+  std::vector<Tensor> wanted;
+  std::string title = name;
+  if (name == "resnet") {
+    wanted = {resnet50(net, n)};
+    title = fmt::format("ResNet-50 forward, batch {}", n);
+  } else if (name == "llama") {
+    wanted = sgd_step(llama_loss(net, {.layers = n}), net);
+    title = fmt::format("llama training step, {} layers", n);
+  } else if (name == "lstm") {
+    wanted = sgd_step(lstm_loss(net, n), net);
+    title = fmt::format("LSTM training step, {} time steps", n);
+  } else {
+    throw Error("there is no network called " + name);
+  }
+  const UOp sink = outputs(wanted);
+  const double built = since(start);
+  const DeviceSpec spec = device();
+  const auto scheduling = Clock::now();
+  const Schedule schedule = make_schedule(sink, [&](const std::string&) -> const DeviceSpec& { return spec; });
+  const double scheduled = since(scheduling);
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  measured(title + ": to kernels", scheduled, "ms");
+  measured(title + ": to tensors", built, "ms");
+  measured(title + ": kernels", static_cast<double>(schedule.steps.size()), "kernels");
+  measured(title + ": memory", static_cast<double>(usage.ru_maxrss) / 1024, "MiB");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 2 || argc > 3) {
+    std::cerr << "usage: bench_schedule NAME [N]\n";
+    return 2;
+  }
+  try {
+    run(argv[1], argc == 3 ? std::stoll(argv[2]) : 1);
+  } catch (const std::exception& e) {
+    std::cerr << "bench_schedule: " << e.what() << "\n";
+    return 1;
+  }
+  return 0;
+}
