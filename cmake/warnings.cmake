@@ -13,5 +13,6 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     -Wshadow=local -Wno-maybe-uninitialized -Wno-restrict -Wno-array-bounds -Wno-stringop-overflow
     -Wno-stringop-overread -Wno-free-nonheap-object)
 else()
-  target_compile_options(quern_warnings INTERFACE -Wshadow)
+  # libstdc++ 12 deprecates a function that its own stable_sort calls; clang says so at each use
+  target_compile_options(quern_warnings INTERFACE -Wshadow -Wno-deprecated-declarations)
 endif()
