@@ -6,6 +6,7 @@
 
 #include "quern/ir/derived.h"
 #include "quern/ir/node_map.h"
+#include "quern/ir/saturate.h"
 #include "quern/ir/uop.h"
 
 namespace quern {
@@ -30,11 +31,22 @@ std::string list(Sources sizes) {
 
 UOp plus(const UOp& a, const UOp& b) { return (a + b).simplify(); }
 UOp product(Sources sizes) {
+  wide numbers = 1;
+  UOp symbols;
+  for (const UOp& s : sizes) {
+    if (s.is_int_const() && numbers < kWideMax >> 64)
+      numbers *= s.int_value();
+    else
+      symbols = symbols ? symbols * s : s;
+  }
+  if (!symbols && fits(dtypes::index, numbers)) return UOp::constant(dtypes::index, numbers);
   UOp p = UOp::index(1);
   for (const UOp& s : sizes) p = (p * s).simplify();
   return p;
 }
-bool surely_equal(const UOp& a, const UOp& b) { return same(a, b) || same(a.simplify(), b.simplify()); }
+bool surely_equal(const UOp& a, const UOp& b) {
+  return same(a, b) || ((!a.is_const() || !b.is_const()) && same(a.simplify(), b.simplify()));
+}
 bool surely_different(const UOp& a, const UOp& b) { return a.vmax() < b.vmin() || b.vmax() < a.vmin(); }
 bool surely_below(const UOp& a, const UOp& b) { return a.vmax() < b.vmin(); }
 
