@@ -38,13 +38,14 @@ TEST(ProgramFuzz, FailuresAreShrunkAndPrinted) {
       .outputs = {2, 3}};
   const auto failure = program::check(wrong);
   ASSERT_TRUE(failure);
-  EXPECT_EQ(program::shrink(wrong, *failure).source(),
-            "const std::vector<Tensor> outputs = [] {\n"
-            "  const Tensor t0 = Tensor::from(std::vector<int32_t>{0}, Shape{1}, {.device = \"INTERP\"});\n"
-            "  const Tensor t1 = t0.reshape({3});\n"
-            "  return std::vector<Tensor>{t1};\n"
-            "}();\n"
-            "Tensor::realize_all(outputs);\n");
+  EXPECT_EQ(
+      program::shrink(wrong, *failure).source(),
+      "const std::vector<Tensor> outputs = [] {\n"
+      "  const Tensor t0 = Tensor::from(std::vector<int32_t>{0, 0}, Shape{2}, {.device = \"INTERP\"});\n"
+      "  const Tensor t1 = t0.reshape({1});\n"
+      "  return std::vector<Tensor>{t0};\n"
+      "}();\n"
+      "Tensor::realize_all(outputs);\n");
 }
 
 }  // namespace

@@ -235,25 +235,27 @@ int64_t Facts::elements() const {
 void Building::add(const Instruction& in) {
   tensors_.push_back(execute(in, tensors_, false));
   Facts f{.shape = tensors_.back().uop().int_shape(), .dtype = tensors_.back().dtype()};
-  const size_t here = facts_.size();
-  f.owner = here;
+  f.owner = facts_.size();
   if (in.writes()) {
     Facts& target = facts_[in.from[0]];
     if (!target.memory) target.memory = target.writable = true;
     const Facts value = in.from.size() > 1 ? facts_[in.from[1]] : Facts{.most = std::abs(in.number)};
+    const size_t owner = target.owner;
     f = target;
     f.writable = false;
+    facts_.push_back(f);
     for (Facts& seen : facts_)
-      if (seen.owner == target.owner)
+      if (seen.owner == owner)
         seen.most = std::max(seen.most, value.most), seen.error = std::max(seen.error, value.error);
-  } else {
-    estimate(in, facts_, f);
-    f.memory = f.writable = in.call == Call::input || in.call == Call::clone;
-    if (!in.from.empty() && is_view(in, facts_[in.from[0]], f)) {
-      f.owner = facts_[in.from[0]].owner;
-      f.memory = facts_[in.from[0]].memory;
-      f.writable = facts_[in.from[0]].writable && keeps_places(in);
-    }
+    return;
+  }
+  estimate(in, facts_, f);
+  f.memory = f.writable = in.call == Call::input || in.call == Call::clone;
+  if (!in.from.empty() && is_view(in, facts_[in.from[0]], f)) {
+    const Facts& source = facts_[in.from[0]];
+    f.owner = source.owner;
+    f.memory = source.memory;
+    f.writable = source.writable && keeps_places(in);
   }
   facts_.push_back(f);
 }

@@ -50,8 +50,8 @@ struct Instruction {
 
 // What is known of a value before it is run.
 struct Facts {
-  Ints shape;
-  DType dtype;
+  Ints shape = {};
+  DType dtype = dtypes::void_;
   double most = 0;        // of the absolute values
   double error = 0;       // by which a float32 may be away from the exact value
   size_t owner = 0;       // the instruction whose memory it views, or may view
