@@ -1,8 +1,8 @@
 // Random programs: every call is valid, values stay small, and what is written has memory however it is run.
 #include <algorithm>
-#include <numeric>
 
 #include "test/engine/program.h"
+#include "test/engine/random_shapes.h"
 #include "test/fuzz.h"
 
 namespace quern::program {
@@ -16,9 +16,10 @@ class Generator {
     for (int64_t i = pick(random_, 1, 3); i > 0; i--) add_input();
     for (int64_t tries = 0; std::ssize(program_.list) < instructions && tries < 10 * instructions; tries++)
       step();
-    const int64_t outputs = pick(random_, 1, 4), n = std::ssize(program_.list);
-    for (int64_t i = 0; i < outputs; i++)
-      program_.outputs.push_back(static_cast<size_t>(std::max<int64_t>(0, n - 1 - pick(random_, 0, 5))));
+    const int64_t n = std::ssize(program_.list);
+    for (int64_t i = pick(random_, 1, 6); i > 0; i--)
+      program_.outputs.push_back(
+          static_cast<size_t>(one_in(random_, 2) ? upto(n - 1) : n - 1 - upto(std::min<int64_t>(n - 1, 4))));
     program_.keep_all = one_in(random_, 2);
     if (!program_.keep_all)  // memory is looked at whatever happened to it
       for (size_t i = 0; i < program_.list.size(); i++)
@@ -49,7 +50,7 @@ class Generator {
     }
     const size_t here = made_.size() - 1;
     if (program_.list.back().writes()) return here;
-    if (facts(here).error > 1e-3 || facts(here).elements() > 400) {
+    if (facts(here).error > 1e-4 || facts(here).elements() > 400) {
       made_.undo();
       program_.list.pop_back();
       return any();
@@ -139,17 +140,11 @@ class Generator {
     }
   }
 
-  static bool fits(const Ints& shape, const Ints& into) {  // by broadcasting
-    if (shape.size() > into.size()) return false;
-    const size_t skip = into.size() - shape.size();
-    for (size_t i = 0; i < shape.size(); i++)
-      if (shape[i] != 1 && shape[i] != into[skip + i]) return false;
-    return true;
-  }
   // A second operand, or none: a number has to do.
   std::vector<size_t> with_second(size_t x) {
     const auto y = any_that([&](const Facts& f) {
-      return !f.dtype.is_bool() && (fits(f.shape, facts(x).shape) || fits(facts(x).shape, f.shape));
+      return !f.dtype.is_bool() &&
+             (broadcasts(f.shape, facts(x).shape) || broadcasts(facts(x).shape, f.shape));
     });
     if (!y || one_in(random_, 5)) return {x};
     return {x, *y};
@@ -189,7 +184,7 @@ class Generator {
       condition = add({.call = Call::binary, .name = "lt", .from = {*x}, .number = small(dtypes::int32)});
     }
     const Ints shape = facts(*condition).shape;
-    auto near = [&](const Facts& f) { return !f.dtype.is_bool() && (fits(f.shape, shape)); };
+    auto near = [&](const Facts& f) { return !f.dtype.is_bool() && (broadcasts(f.shape, shape)); };
     const auto yes = any_that(near), no = any_that(near);
     if (facts(*condition).dtype.is_bool() && yes && no)
       (void)add({.call = Call::where, .from = {*condition, *yes, *no}});
@@ -202,30 +197,12 @@ class Generator {
     (void)add({.call = Call::cast, .from = {x}, .dtype = to});
   }
   void reshape(size_t x) {
-    int64_t left = facts(x).elements();
-    Ints shape;
-    while (left > 1 && shape.size() < 3) {
-      Ints divisors;
-      for (int64_t d = 1; d <= left; d++)
-        if (left % d == 0) divisors.push_back(d);
-      shape.push_back(one_of(divisors));
-      left /= shape.back();
-    }
-    if (left > 1 || one_in(random_, 3)) shape.push_back(left);
-    (void)add({.call = Call::reshape, .from = {x}, .numbers = shape});
+    (void)add({.call = Call::reshape, .from = {x}, .numbers = random_sizes(random_, facts(x).elements())});
   }
   void permute(size_t x) {
-    Ints order(facts(x).shape.size());
-    std::iota(order.begin(), order.end(), 0);
-    std::ranges::shuffle(order, random_);
-    (void)add({.call = Call::permute, .from = {x}, .numbers = order});
+    (void)add({.call = Call::permute, .from = {x}, .numbers = random_order(random_, facts(x).shape.size())});
   }
-  Ints some_axes(size_t x) {
-    Ints found;
-    for (int64_t i = 0; i < axes(x); i++)
-      if (one_in(random_, 2)) found.push_back(i);
-    return found;
-  }
+  Ints some_axes(size_t x) { return random_axes(random_, facts(x).shape.size()); }
   void flip(size_t x) { (void)add({.call = Call::flip, .from = {x}, .numbers = some_axes(x)}); }
   void pad() {
     const size_t x = number_valued();
@@ -241,27 +218,9 @@ class Generator {
     if (shape.size() < 3 && one_in(random_, 2)) shape.insert(shape.begin(), pick(random_, 1, 3));
     (void)add({.call = Call::expand, .from = {x}, .numbers = shape});
   }
-  Ints bounds_in(const Ints& shape) {
-    Ints numbers;
-    for (const int64_t s : shape) {
-      const int64_t start = upto(s - 1);
-      switch (upto(4)) {
-        case 0: numbers.insert(numbers.end(), {start, 0, 0}); break;
-        case 1:
-          numbers.insert(numbers.end(), {start, start - 1 - upto(start), one_in(random_, 2) ? -1 : -2});
-          break;
-        case 2:
-          numbers.insert(numbers.end(), {start, pick(random_, start + 1, s), pick(random_, 2, 3)});
-          break;
-        case 3: numbers.insert(numbers.end(), {0, s, 1}); break;
-        default: numbers.insert(numbers.end(), {start, pick(random_, start + 1, s), 1});
-      }
-    }
-    return numbers;
-  }
   void slice() {
     const size_t x = any();
-    (void)add({.call = Call::slice, .from = {x}, .numbers = bounds_in(facts(x).shape)});
+    (void)add({.call = Call::slice, .from = {x}, .numbers = random_slices(random_, facts(x).shape)});
   }
   void reduce() {
     const size_t x = any();
@@ -284,7 +243,7 @@ class Generator {
         in.from[0] = add({.call = Call::clamp, .from = {x}, .number = real ? 1.5 : 3});
     }
     const size_t r = add(in);
-    if (in.keepdim && one_in(random_, 2) && fits(facts(r).shape, facts(x).shape) && axes(r) == axes(x))
+    if (in.keepdim && one_in(random_, 2) && broadcasts(facts(r).shape, facts(x).shape) && axes(r) == axes(x))
       (void)add({.call = Call::expand, .from = {r}, .numbers = facts(x).shape});
   }
   void scan() {
@@ -337,7 +296,7 @@ class Generator {
     Ints shape = facts(target).shape;
     if (!facts(target).memory || one_in(random_, 2)) {
       in.call = Call::set;
-      in.numbers = bounds_in(shape);
+      in.numbers = random_slices(random_, shape);
       const size_t part = add({.call = Call::slice, .from = {target}, .numbers = in.numbers});
       shape = facts(part).shape;
       if (!facts(target).memory) {  // it is a view now
@@ -345,7 +304,7 @@ class Generator {
       }
     }
     auto value = any_that([&](const Facts& f) {
-      return !f.dtype.is_bool() && fits(f.shape, shape) &&
+      return !f.dtype.is_bool() && broadcasts(f.shape, shape) &&
              (!program_.floats || f.dtype == facts(target).dtype);
     });
     if (value && !one_in(random_, 6)) {
