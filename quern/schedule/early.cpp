@@ -142,12 +142,24 @@ const Rules early = [] {
 
 UOp early_rewrites(const UOp& sink) { return graph_rewrite(sink, early, {.name = "early rewrites"}); }
 
+// From below, so that a store whose value reads what another one stored sees that one as it is now.
 UOp with_values_first(const UOp& sink, const UOps& stores) {
-  std::unordered_map<UOp, UOp> map;
-  for (const UOp& s : stores)
-    map.emplace(s,
-                s.with_src(UOps{s.src(0), contiguous(s.src(1)).rtag("it is stored where it is read from")}));
-  return sink.substitute(map);
+  const NodeList order = sink.toposort([&](const UOp& u) { return u.op() != Op::SINK || same(u, sink); });
+  NodeSet chosen;
+  for (const UOp& s : stores) chosen.insert(s);
+  NodeMap<UOp> done;
+  for (const UOp& u : order) {
+    if (u.op() == Op::SINK && !same(u, sink)) {  // the body of a CALL
+      done.emplace(u, u);
+      continue;
+    }
+    UOps sources;
+    for (size_t i = 0; i < u.src().size(); i++)
+      sources.push_back(u.op() == Op::CALL && i == 0 ? u.src(i) : *done.find(u.src(i)));
+    if (chosen.contains(u)) sources[1] = contiguous(sources[1]).rtag("it is stored where it is read from");
+    done.emplace(u, u.with_src(sources));
+  }
+  return *done.find(sink);
 }
 
 UOp with_old_contents_kept(const UOp& sink, const UOps& memory) {

@@ -112,6 +112,26 @@ TEST(Realize, ManyAssignmentsInOrder) {
   EXPECT_THAT(two.to_vector<float>(), ElementsAre(1, 7, 7, 4));
 }
 
+TEST(Realize, OneKernelReadsMemoryBeforeItWritesThere) {
+  const Tensor x = counting({2}), y = counting({2});
+  const Tensor sum = x + y;
+  x.assign(y * 10.0);
+  Tensor::realize_all({x, sum});
+  EXPECT_THAT(sum.to_vector<float>(), ElementsAre(0, 2));
+  EXPECT_THAT(x.to_vector<float>(), ElementsAre(0, 10));
+}
+
+TEST(Realize, SeveralUpdatesThatReadAllOfWhatTheyOverwrite) {
+  const Tensor x = counting({3}), y = counting({3});
+  for (int i = 0; i < 3; i++) {
+    x.assign(x.cumsum(0));
+    y.assign(y - y.sum(0, true));
+  }
+  Tensor::realize_all({x, y});
+  EXPECT_THAT(x.to_vector<float>(), ElementsAre(0, 1, 5));
+  EXPECT_THAT(y.to_vector<float>(), ElementsAre(-9, -8, -7));
+}
+
 TEST(Realize, ConstantsAndEmptyTensors) {
   EXPECT_THAT(Tensor::full({2, 2}, 3.0).to_vector<float>(), ElementsAre(3, 3, 3, 3));
   EXPECT_TRUE(Tensor::zeros({0, 3}).to_vector<float>().empty());

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "quern/ir/node_map.h"
 #include "quern/runtime/interp/compiler.h"
@@ -150,7 +151,12 @@ UOps Compiler::sources(const UOp& u) {
     result.push_back(u.src(1));
     return result;
   }
-  return {u.src().begin(), u.src().end()};
+  UOps result;
+  if (u.op() == Op::GROUP)  // all values are there before any of them is stored
+    for (const UOp& s : u.src())
+      if (s.op() == Op::STORE) std::ranges::copy(sources(s), std::back_inserter(result));
+  result.insert(result.end(), u.src().begin(), u.src().end());
+  return result;
 }
 
 uint32_t Compiler::slot(const UOp& u, Region& region) {

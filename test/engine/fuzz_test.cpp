@@ -1,0 +1,52 @@
+// Random programs of tensors: run lazily, all outputs at once, they compute what they compute when every call
+// is run as it is made. Integers (also in floats) agree to the bit. Random floats agree with the same program
+// in float64 within an error bound: a sum over the operations of eps times the magnitude of what they
+// compute, carried through what comes after them (estimate() in program.cpp).
+#include <gtest/gtest.h>
+
+#include "test/engine/program.h"
+#include "test/fuzz.h"
+
+namespace quern {
+namespace {
+
+void compare(bool floats) {
+  const FuzzPlan plan = fuzz_plan(250, 10'000);
+  for (uint64_t i = plan.first; i < plan.first + plan.cases; i++) {
+    auto random = plan.generator(i);
+    program::Program made;
+    ASSERT_NO_THROW(made = program::random_program(random, floats, static_cast<int64_t>(2 + i % 49)))
+        << plan.rerun(i);
+    const auto failure = program::check(made);
+    if (!failure) continue;
+    const program::Program small = program::shrink(made, *failure);
+    const auto why = program::check(small).value_or(*failure);
+    FAIL() << plan.rerun(i) << "\n" << why.text << "\n" << small.source();
+  }
+}
+
+TEST(ProgramFuzz, IntegersAreTheSameLazilyAndEagerly) { compare(false); }
+TEST(ProgramFuzz, FloatsAreTheSameLazilyAndEagerly) { compare(true); }
+
+TEST(ProgramFuzz, FailuresAreShrunkAndPrinted) {
+  using program::Call;
+  const program::Program wrong{
+      .list = {{.call = Call::input, .numbers = {2}, .dtype = dtypes::int32, .data = {1, 2}},
+               {.call = Call::unary, .name = "neg", .from = {0}},
+               {.call = Call::clamp, .from = {1}, .number = 3},
+               {.call = Call::reshape, .from = {0}, .numbers = {3}}},
+      .outputs = {2, 3}};
+  const auto failure = program::check(wrong);
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(
+      program::shrink(wrong, *failure).source(),
+      "const std::vector<Tensor> outputs = [] {\n"
+      "  const Tensor t0 = Tensor::from(std::vector<int32_t>{0, 0}, Shape{2}, {.device = \"INTERP\"});\n"
+      "  const Tensor t1 = t0.reshape({1});\n"
+      "  return std::vector<Tensor>{t0};\n"
+      "}();\n"
+      "Tensor::realize_all(outputs);\n");
+}
+
+}  // namespace
+}  // namespace quern
