@@ -73,9 +73,11 @@ const Tensor& Tensor::assign(const Operand& value) const {
   if (value.is_tensor() && value.tensor().dtype() != dtype())
     throw DTypeError(fmt::format("assign: the value is {}, the tensor {}; cast it",
                                  value.tensor().dtype().name(), dtype().name()));
-  state_->set((value.is_tensor() ? detail::broadcast_to("assign", value.tensor(), shape())
-                                 : detail::number(value, dtype(), shape()))
-                  .uop());
+  const UOp given = (value.is_tensor() ? detail::broadcast_to("assign", value.tensor(), shape())
+                                       : detail::number(value, dtype(), shape()))
+                        .uop();
+  // A copy, not another name for the same memory: what is written there later is not seen here.
+  state_->set(detail::has_memory(given) ? quern::contiguous(given) : given);
   return *this;
 }
 

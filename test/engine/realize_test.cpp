@@ -291,5 +291,14 @@ TEST(Realize, ManyThreads) {
   EXPECT_THAT(sums, ElementsAre(240, 256, 272, 288));
 }
 
+TEST(Realize, AssignedValuesAreCopiesOfMemory) {
+  const Tensor x = Tensor::from<float>({1, 2}), y = Tensor::from<float>({5, 6});
+  const Tensor t = x + 1.0;
+  t.assign(y);
+  y.assign(0.0);
+  EXPECT_EQ(t.to_vector<float>(), (std::vector<float>{5, 6}));
+  EXPECT_EQ(y.to_vector<float>(), (std::vector<float>{0, 0}));
+}
+
 }  // namespace
 }  // namespace quern
