@@ -141,8 +141,8 @@ Tensor float_asin(const Tensor& x) {
   const auto [half, rest] = split(x, std::numbers::pi_v<long double> / 2);
   return piecewise(
       x.abs().le(0.5), x, 0, [](const Tensor& v) { return odd(v, asin_fit()); }, 0.75,
-      [half = half, rest = rest](const Tensor& v) {
-        return with_sign_of(v, half - (asin_of_half_rest(size_of(v)) - rest));
+      [h = half, r = rest](const Tensor& v) {
+        return with_sign_of(v, h - (asin_of_half_rest(size_of(v)) - r));
       });
 }
 
@@ -150,7 +150,7 @@ Tensor float_acos(const Tensor& x) {
   const auto [half, half_rest] = split(x, std::numbers::pi_v<long double> / 2);
   return piecewise(
       x.abs().le(0.5), x, 0,
-      [half = half, rest = half_rest](const Tensor& v) { return half - (odd(v, asin_fit()) - rest); }, 0.75,
+      [h = half, r = half_rest](const Tensor& v) { return h - (odd(v, asin_fit()) - r); }, 0.75,
       [](const Tensor& v) {
         const Tensor angle = asin_of_half_rest(size_of(v));
         return select(v.lt(0), std::numbers::pi - angle, angle);
