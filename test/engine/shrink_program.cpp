@@ -80,8 +80,12 @@ class Shrinker {
   Shrinker(Program program, std::string kind) : best_(std::move(program)), kind_(std::move(kind)) {}
 
   Program run() {
-    for (bool better = true; better && runs_ > 0;)
-      better = fewer_outputs() | fewer_instructions() | smaller_shapes() | simpler_numbers();
+    for (bool better = true; better && runs_ > 0;) {  // all of them, each time
+      better = fewer_outputs();
+      better |= fewer_instructions();
+      better |= smaller_shapes();
+      better |= simpler_numbers();
+    }
     return best_;
   }
 
