@@ -15,7 +15,9 @@ using namespace quern;
 using namespace quern::models;
 using Clock = std::chrono::steady_clock;
 
-double since(Clock::time_point start) { return std::chrono::duration<double, std::milli>(Clock::now() - start).count(); }
+double since(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
 
 void measured(const std::string& name, double value, const char* unit) {
   fmt::print("{{\"name\": \"{}\", \"value\": {}, \"unit\": \"{}\"}}\n", name, value, unit);
@@ -30,15 +32,22 @@ UOp outputs(const std::vector<Tensor>& tensors) {
       effects.push_back(base_of(u));
       continue;
     }
-    const UOp b = new_buffer(u.dtype(), static_cast<int64_t>(elements_in(u.shape()).vmax()), device_node("NULL"));
+    const UOp b =
+        new_buffer(u.dtype(), static_cast<int64_t>(elements_in(u.shape()).vmax()), device_node("NULL"));
     effects.push_back(after(b, UOps{store(reshape(b, u.shape()), u)}));
   }
   return UOp::sink(effects);
 }
 
 DeviceSpec device() {
-  return {.name = "GPU", .compute_units = 108, .threads_per_unit = 1024, .workgroup_threads = 256, .warp = 32,
-          .local_bytes = 48 << 10, .registers = 255, .l2_bytes = 40 << 20};
+  return {.name = "GPU",
+          .compute_units = 108,
+          .threads_per_unit = 1024,
+          .workgroup_threads = 256,
+          .warp = 32,
+          .local_bytes = 48 << 10,
+          .registers = 255,
+          .l2_bytes = 40 << 20};
 }
 
 void run(const std::string& name, int64_t n) {
@@ -62,7 +71,8 @@ void run(const std::string& name, int64_t n) {
   const double built = since(start);
   const DeviceSpec spec = device();
   const auto scheduling = Clock::now();
-  const Schedule schedule = make_schedule(sink, [&](const std::string&) -> const DeviceSpec& { return spec; });
+  const Schedule schedule =
+      make_schedule(sink, [&](const std::string&) -> const DeviceSpec& { return spec; });
   const double scheduled = since(scheduling);
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);

@@ -5,10 +5,12 @@
 namespace quern::models {
 namespace {
 
-Tensor convolution(Network& net, const Tensor& x, int64_t from, int64_t to, int64_t kernel, int64_t stride = 1) {
+Tensor convolution(Network& net, const Tensor& x, int64_t from, int64_t to, int64_t kernel,
+                   int64_t stride = 1) {
   const Tensor weight = net.parameter({to, from, kernel, kernel});
   const Tensor y = x.conv2d(weight, {}, {.stride = stride, .padding = kernel / 2});
-  const Tensor scale = net.parameter({to}), shift = net.parameter({to}), mean = net.parameter({to}), var = net.parameter({to});
+  const Tensor scale = net.parameter({to}), shift = net.parameter({to}), mean = net.parameter({to}),
+               var = net.parameter({to});
   return y.batchnorm(scale, shift, mean, (var + 1e-5).rsqrt());
 }
 
@@ -57,13 +59,18 @@ Tensor llama_loss(Network& net, const LlamaSize& size) {
   for (int64_t i = 0; i < size.layers; i++) {
     const Tensor h = norm(net, x, size.dim);
     auto project = [&] {
-      return h.matmul(net.parameter({size.dim, size.dim})).reshape({1, n, size.heads, head}).permute({0, 2, 1, 3});
+      return h.matmul(net.parameter({size.dim, size.dim}))
+          .reshape({1, n, size.heads, head})
+          .permute({0, 2, 1, 3});
     };
-    const Tensor q = rotated(project(), cosines, sines, half), k = rotated(project(), cosines, sines, half), v = project();
+    const Tensor q = rotated(project(), cosines, sines, half), k = rotated(project(), cosines, sines, half),
+                 v = project();
     const Tensor attention = q.scaled_dot_product_attention(k, v, {}, {.causal = true});
-    x = x + attention.permute({0, 2, 1, 3}).reshape({1, n, size.dim}).matmul(net.parameter({size.dim, size.dim}));
+    x = x +
+        attention.permute({0, 2, 1, 3}).reshape({1, n, size.dim}).matmul(net.parameter({size.dim, size.dim}));
     const Tensor f = norm(net, x, size.dim);
-    const Tensor gate = f.matmul(net.parameter({size.dim, size.hidden})), up = f.matmul(net.parameter({size.dim, size.hidden}));
+    const Tensor gate = f.matmul(net.parameter({size.dim, size.hidden})),
+                 up = f.matmul(net.parameter({size.dim, size.hidden}));
     x = x + (gate.silu() * up).matmul(net.parameter({size.hidden, size.dim}));
   }
   const Tensor logits = norm(net, x, size.dim).matmul(net.parameter({size.dim, size.vocabulary}));
@@ -72,13 +79,15 @@ Tensor llama_loss(Network& net, const LlamaSize& size) {
 
 std::vector<Tensor> sgd_step(const Tensor& loss, const Network& net) {
   const std::vector<Tensor> gradients = loss.gradient(net.parameters);
-  for (size_t i = 0; i < gradients.size(); i++) net.parameters[i].assign(net.parameters[i] - gradients[i] * 1e-3);
+  for (size_t i = 0; i < gradients.size(); i++)
+    net.parameters[i].assign(net.parameters[i] - gradients[i] * 1e-3);
   return net.parameters;
 }
 
 Tensor lstm_loss(Network& net, int64_t steps) {
   const int64_t units = 128, batch = 16;
-  const Tensor wx = net.parameter({units, 4 * units}), wh = net.parameter({units, 4 * units}), bias = net.parameter({4 * units});
+  const Tensor wx = net.parameter({units, 4 * units}), wh = net.parameter({units, 4 * units}),
+               bias = net.parameter({4 * units});
   const Tensor inputs = net.input({steps, batch, units});
   Tensor h = net.input({batch, units}), c = net.input({batch, units});
   for (int64_t t = 0; t < steps; t++) {

@@ -23,7 +23,8 @@ struct Network {
 
 Tensor resnet50(Network& net, int64_t batch);
 
-// The loss of a language model over `tokens` (as inputs and targets), with rotary positions and grouped queries off.
+// The loss of a language model over `tokens` (as inputs and targets), with rotary positions and grouped
+// queries off.
 struct LlamaSize {
   int64_t layers, dim = 4096, hidden = 11008, heads = 32, vocabulary = 32000, tokens = 512;
 };

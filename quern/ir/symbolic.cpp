@@ -27,7 +27,8 @@ std::span<const NamedRules> algebraic_lists() {
 
 UOp UOp::simplify() const {
   if (is_const() || src().empty()) return *this;
-  if (is_elementwise(op()) && std::ranges::all_of(src(), &UOp::is_const))  // sizes and strides, most of the time
+  if (is_elementwise(op()) &&
+      std::ranges::all_of(src(), &UOp::is_const))  // sizes and strides, most of the time
     if (UOp value = constants.apply(*this).result; value && value.is_const()) return value;
   return graph_rewrite(*this, symbolic, {.name = "symbolic"});
 }
