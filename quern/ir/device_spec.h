@@ -19,7 +19,7 @@ struct DeviceSpec {
   int64_t max_buffers = 0;  // arguments of one kernel; 0: no limit
   bool has_float16 = true, has_bfloat16 = true, has_float64 = true, has_fp8 = true, has_int64 = true;
 
-  // Does a loop over `count` independent iterations, each with `work` operations, keep the device busy?
+  // How many independent iterations a loop must have to keep the device busy.
   int64_t parallel_iterations() const { return compute_units; }
 };
 
