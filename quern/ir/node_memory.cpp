@@ -40,12 +40,12 @@ size_t class_of(size_t sources) {
 }
 size_t slot_bytes(size_t size_class) { return kUnit << size_class; }
 
-using Slots = std::array<std::vector<void*>, kClasses>;
+using FreeSlots = std::array<std::vector<void*>, kClasses>;
 
 // What no thread holds at the moment. Never destroyed, because static UOps may outlive everything else.
 struct Reserve {
   std::mutex mutex;
-  Slots free;
+  FreeSlots free;
   std::byte* next = nullptr;  // the rest of the newest chunk
   size_t left = 0;
   uint32_t chunks = 0;
@@ -109,10 +109,10 @@ void give_back(std::vector<void*>& from, size_t size_class, size_t keep) {
 }
 
 // A thread's own slots; none after the thread's end (static destructors run then).
-thread_local Slots* local_slots = nullptr;
+thread_local FreeSlots* local_slots = nullptr;
 thread_local bool local_slots_gone = false;
 struct LocalSlots {
-  Slots slots;
+  FreeSlots slots;
   LocalSlots() { local_slots = &slots; }
   LocalSlots(const LocalSlots&) = delete;
   LocalSlots& operator=(const LocalSlots&) = delete;
@@ -122,7 +122,7 @@ struct LocalSlots {
     for (size_t i = 0; i < kClasses; i++) give_back(slots[i], i, 0);
   }
 };
-Slots* thread_slots() {
+FreeSlots* thread_slots() {
   if (local_slots == nullptr && !local_slots_gone) static thread_local LocalSlots made;
   return local_slots;
 }
@@ -150,7 +150,7 @@ void* allocate_node(size_t sources) {
   const size_t size_class = class_of(sources);
   if (size_class >= kClasses) return allocate_alone(sources);
   std::vector<void*> one;
-  Slots* own = thread_slots();
+  FreeSlots* own = thread_slots();
   std::vector<void*>& slots = own ? (*own)[size_class] : one;
   if (slots.empty()) take(slots, size_class);
   void* slot = slots.back();
@@ -175,7 +175,7 @@ void free_node(void* node, size_t sources) noexcept {
   ASAN_POISON_MEMORY_REGION(slot, slot_bytes(size_class));
   ASAN_POISON_MEMORY_REGION(static_cast<std::byte*>(slot) + kHalf, slot_bytes(size_class));
   std::vector<void*> one;
-  Slots* own = thread_slots();
+  FreeSlots* own = thread_slots();
   std::vector<void*>& slots = own ? (*own)[size_class] : one;
   slots.push_back(slot);
   const size_t keep = own ? 16 * kBatch : 0;

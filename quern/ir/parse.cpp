@@ -18,7 +18,7 @@ namespace {
 
 using notation::kComparisons, notation::kLoosest, notation::kSums;
 
-constexpr int kDeepest = 200;  // levels of nesting; what reads them recurses
+constexpr int kMostNestedRead = 200;  // levels of nesting; what reads them recurses
 
 // An operand that has been read: a node, or a number that has yet to learn its dtype.
 struct Operand {
@@ -92,9 +92,9 @@ class Parser {
   class Level {
    public:
     explicit Level(Parser& parser) : depth_(parser.depth_) {
-      if (++depth_ > kDeepest)
+      if (++depth_ > kMostNestedRead)
         parser.in_.fail(
-            fmt::format("this is nested more than {} levels deep: name the inner parts", kDeepest));
+            fmt::format("this is nested more than {} levels deep: name the inner parts", kMostNestedRead));
     }
     Level(const Level&) = delete;
     Level& operator=(const Level&) = delete;

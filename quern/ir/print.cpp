@@ -16,9 +16,9 @@ namespace {
 
 using notation::kLoosest, notation::kTightest, notation::kUnary;
 
-constexpr int kDeepest = 12;   // levels of nesting in a line; what prints them recurses no deeper
-constexpr int kWidest = 100;   // columns of a line, roughly: long names and lists of sources may go beyond
-constexpr int kReference = 3;  // the width of %12
+constexpr int kMostNested = 12;  // levels of nesting in a line; what prints them recurses no deeper
+constexpr int kWidest = 100;     // columns of a line, roughly: long names and lists of sources may go beyond
+constexpr int kReference = 3;    // the width of %12
 
 // How a constant says its dtype: not at all (it is that of the operand beside it), where it is neither index
 // nor bool, or always.
@@ -112,7 +112,7 @@ class Printer {
     for (const UOp& s : u.src()) {
       Item& source = items_[s];
       const bool inside = source.place == Place::inside || source.place == Place::range;
-      if (inside && source.depth >= kDeepest) move_out(source);
+      if (inside && source.depth >= kMostNested) move_out(source);
       item.width += width_of(source) + 1;
       item.depth = std::max<uint8_t>(item.depth, depth_of(source));
       if (inside && source.depth > 0 && width_of(source) > 2 * kReference) movable.push_back(&source);

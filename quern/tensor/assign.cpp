@@ -9,7 +9,7 @@ namespace quern {
 namespace detail {
 namespace {
 
-bool is_memory(const UOp& u) { return u.op() == Op::BUFFER || u.op() == Op::AFTER; }
+bool names_memory(const UOp& u) { return u.op() == Op::BUFFER || u.op() == Op::AFTER; }
 
 // Whether each element of the view is a place in memory of its own.
 enum class Place { memory, repeated, computed };
@@ -19,7 +19,7 @@ Place place_of(const UOp& view) {
     expanded = expanded || u->op() == Op::EXPAND;
     padded = padded || u->op() == Op::PAD;
   }
-  if (!is_memory(base_of(view)) || padded) return Place::computed;
+  if (!names_memory(base_of(view)) || padded) return Place::computed;
   return expanded ? Place::repeated : Place::memory;
 }
 

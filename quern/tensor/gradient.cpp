@@ -47,13 +47,6 @@ UOp without_functions(const UOp& x) {
   return graph_rewrite(x, inline_functions, {.name = "inline functions"});
 }
 
-// The value that a target reshapes (see gradient.h).
-const UOp& under_reshapes(const UOp& x) {
-  const UOp* at = &x;
-  while (at->op() == Op::RESHAPE) at = &at->src(0);
-  return *at;
-}
-
 // ---- the walk
 
 // Calls f(source) for every node that a gradient of u flows to.

@@ -39,6 +39,14 @@ inline UOp unsharded(const UOp& multi) {
   return cut && same_sizes(part.src(0).shape(), multi.shape()) ? part.src(0) : UOp();
 }
 
+// The value that x reshapes. Reshapes of reshapes are one, so a view need not go through the very node that
+// it is a view of.
+inline const UOp& under_reshapes(const UOp& x) {
+  const UOp* at = &x;
+  while (at->op() == Op::RESHAPE) at = &at->src(0);
+  return *at;
+}
+
 Ints inverse(const Ints& order);  // of a permutation
 
 // A constant with the dtype and shape of x.

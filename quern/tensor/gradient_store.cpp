@@ -11,13 +11,6 @@ namespace {
 
 constexpr OpSet kOneToOne = {Op::RESHAPE, Op::PERMUTE, Op::FLIP};
 
-// Reshapes of reshapes are one, so a view need not go through the very node that it is a view of.
-const UOp& under_reshapes(const UOp& x) {
-  const UOp* at = &x;
-  while (at->op() == Op::RESHAPE) at = &at->src(0);
-  return *at;
-}
-
 // The node that stands for the memory, whatever was written to it before.
 const UOp& memory_of(const UOp& x) {
   const UOp* at = &x;

@@ -6,19 +6,7 @@
 
 namespace quern {
 
-using detail::difference, detail::resolve_axis, detail::sum_of;
-using Bounds1 = std::optional<std::pair<Dim, Dim>>;
-
-namespace {
-
-// The part [begin, end) of one axis.
-Tensor part(const Tensor& x, int64_t axis, const Dim& begin, const Dim& end) {
-  std::vector<Bounds1> bounds(static_cast<size_t>(x.ndim()));
-  bounds[static_cast<size_t>(axis)] = {begin, end};
-  return x.shrink(bounds);
-}
-
-}  // namespace
+using detail::difference, detail::part, detail::resolve_axis, detail::sum_of;
 
 // Each tensor is padded to the whole and the right one is selected at each place. (A sum of them would do,
 // but for -0.0.)

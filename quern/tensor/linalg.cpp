@@ -9,14 +9,8 @@
 namespace quern {
 namespace {
 
-using Part = std::optional<std::pair<Dim, Dim>>;
+using detail::part;
 
-Tensor part(const Tensor& x, int64_t axis, int64_t begin, int64_t end) {
-  const int64_t at = axis < 0 ? axis + x.ndim() : axis;
-  std::vector<Part> bounds(static_cast<size_t>(x.ndim()));
-  bounds[static_cast<size_t>(at)] = {begin, end};
-  return x.shrink(bounds);
-}
 Tensor columns(const Tensor& x, int64_t begin, int64_t end) { return part(x, -1, begin, end); }
 
 Tensor matrix(const char* who, const Tensor& x) {

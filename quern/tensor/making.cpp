@@ -18,11 +18,10 @@ DType checked_dtype(const char* who, DType dtype) {
 }
 
 // A constant has no device; one that is asked for by name is a copy there.
-Tensor placed(const Tensor& x, const Made& made) { return made.device.empty() ? x : x.to(made.device); }
-
 Tensor constant(const char* who, const Shape& shape, const Operand& value, DType dtype, const Made& made) {
   detail::checked_shape(who, shape);
-  return placed(detail::number(value, made.dtype ? checked_dtype(who, *made.dtype) : dtype, shape), made);
+  return detail::placed(detail::number(value, made.dtype ? checked_dtype(who, *made.dtype) : dtype, shape),
+                        made);
 }
 
 }  // namespace
@@ -44,7 +43,7 @@ Tensor Tensor::full(const Shape& shape, const Operand& value, const Made& made) 
   if (!value.is_tensor()) return constant("full", shape, value, value.dtype(), made);
   detail::checked_shape("full", shape);
   const Tensor x = made.dtype ? value.tensor().cast(*made.dtype) : value.tensor();
-  return placed(detail::broadcast_to("full", x, shape), made);
+  return detail::placed(detail::broadcast_to("full", x, shape), made);
 }
 Tensor Tensor::zeros(const Shape& shape, const Made& made) {
   return constant("zeros", shape, 0, default_float(), made);
@@ -76,40 +75,40 @@ Tensor Tensor::arange(double start, double stop, double step, const Made& made) 
   if (!whole && !dtype.is_float())
     throw DTypeError(fmt::format("arange: start {} and step {} are not integers, {} is asked for", start,
                                  step, dtype.name()));
-  if (n == 0) return placed(zeros({0}, {.dtype = dtype}), made);
+  if (n == 0) return detail::placed(zeros({0}, {.dtype = dtype}), made);
   if (whole) {  // as integers, and converted at the end: exact
     const DType counted =
         std::abs(start) + static_cast<double>(n) * std::abs(step) < 2e9 ? dtypes::int32 : dtypes::int64;
     const Tensor i = detail::iota(n, counted);
-    return placed((i * static_cast<int64_t>(step) + static_cast<int64_t>(start)).cast(dtype), made);
+    return detail::placed((i * static_cast<int64_t>(step) + static_cast<int64_t>(start)).cast(dtype), made);
   }
   const DType computed = dtype.bits() >= 32 ? dtype : dtypes::float32;
-  return placed((detail::iota(n, computed) * step + start).cast(dtype), made);
+  return detail::placed((detail::iota(n, computed) * step + start).cast(dtype), made);
 }
 
 Tensor Tensor::linspace(double start, double stop, int64_t steps, const Made& made) {
   if (steps < 0) throw ShapeError(fmt::format("linspace: {} steps; there must be 0 or more", steps));
   const DType dtype = checked_dtype("linspace", made.dtype.value_or(default_float()));
   if (dtype.is_bool()) throw DTypeError("linspace: bool is not a number");
-  if (steps == 0) return placed(zeros({0}, {.dtype = dtype}), made);
-  if (steps == 1) return placed(full({1}, start, {.dtype = dtypes::float64}).cast(dtype), made);
+  if (steps == 0) return detail::placed(zeros({0}, {.dtype = dtype}), made);
+  if (steps == 1) return detail::placed(full({1}, start, {.dtype = dtypes::float64}).cast(dtype), made);
   const DType computed = dtype == dtypes::float64 ? dtype : dtypes::float32;
   const Tensor i = detail::iota(steps, computed);
   // The last is `stop` itself, not what the steps add up to.
   const Tensor even = i * ((stop - start) / static_cast<double>(steps - 1)) + start;
-  return placed(i.eq(static_cast<double>(steps - 1)).where(stop, even).cast(dtype), made);
+  return detail::placed(i.eq(static_cast<double>(steps - 1)).where(stop, even).cast(dtype), made);
 }
 
 Tensor Tensor::eye(int64_t rows, std::optional<int64_t> columns, const Made& made) {
   const int64_t n = rows, m = columns.value_or(rows);
   if (n < 0 || m < 0) throw ShapeError(fmt::format("eye: {} rows and {} columns must not be negative", n, m));
   const DType dtype = checked_dtype("eye", made.dtype.value_or(default_float()));
-  if (n == 0 || m == 0) return placed(zeros({n, m}, {.dtype = dtype}), made);
+  if (n == 0 || m == 0) return detail::placed(zeros({n, m}, {.dtype = dtype}), made);
   // Rows of one 1 and n zeros, read in rows that are one shorter: the 1 moves to the right.
   const Tensor ones = Tensor::ones({n, 1}, {.dtype = dtype}).pad_axes({{0, 0}, {0, n}}, 0);
   const Tensor square = ones.reshape({n * (n + 1)}).shrink({{{0, n * n}}}).reshape({n, n});
-  if (m <= n) return placed(square.shrink({std::nullopt, {{0, m}}}), made);
-  return placed(square.pad_axes({{0, 0}, {0, m - n}}, 0), made);
+  if (m <= n) return detail::placed(square.shrink({std::nullopt, {{0, m}}}), made);
+  return detail::placed(square.pad_axes({{0, 0}, {0, m - n}}, 0), made);
 }
 
 std::vector<Tensor> Tensor::meshgrid(const std::vector<Tensor>& axes, const std::string& indexing) {

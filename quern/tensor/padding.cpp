@@ -9,11 +9,7 @@
 namespace quern {
 namespace {
 
-Tensor part(const Tensor& x, int64_t axis, int64_t begin, int64_t end) {
-  std::vector<std::optional<std::pair<Dim, Dim>>> bounds(static_cast<size_t>(x.ndim()));
-  bounds[static_cast<size_t>(axis)] = {begin, end};
-  return x.shrink(bounds);
-}
+using detail::part;
 
 // What stands before and behind an axis of n elements, for the modes that repeat what is there.
 Tensor repeated_around(const Tensor& x, int64_t axis, int64_t before, int64_t after,

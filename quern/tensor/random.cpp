@@ -43,8 +43,6 @@ int64_t elements(const char* who, const Shape& shape) {
   return n;
 }
 
-Tensor placed(const Tensor& x, const Made& made) { return made.device.empty() ? x : x.to(made.device); }
-
 DType float_asked(const char* who, const Made& made) {
   const DType dtype = made.dtype.value_or(default_float());
   if (!dtype.is_float() || dtype.lanes() != 1)
@@ -80,22 +78,22 @@ Tensor Tensor::random_bits(const Shape& shape, const Made& made) {
   if (dtype != dtypes::uint32 && dtype != dtypes::uint64)
     throw DTypeError(fmt::format("random_bits: needs uint32 or uint64, given {}", dtype.name()));
   const int64_t n = elements("random_bits", shape);
-  if (n == 0) return placed(zeros(shape, {.dtype = dtype}), made);
-  if (dtype == dtypes::uint64) return placed(random_words(n).reshape(shape), made);
+  if (n == 0) return detail::placed(zeros(shape, {.dtype = dtype}), made);
+  if (dtype == dtypes::uint64) return detail::placed(random_words(n).reshape(shape), made);
   // The low halves of the words, then the high ones.
   const int64_t words = (n + 1) / 2;
   const Tensor word = random_words(words);
   const Tensor halves = cat({word.cast(dtypes::uint32), word.rshift(32).cast(dtypes::uint32)});
-  return placed(halves.shrink({{{0, n}}}).reshape(shape), made);
+  return detail::placed(halves.shrink({{{0, n}}}).reshape(shape), made);
 }
 
 Tensor Tensor::rand(const Shape& shape, const Made& made) {
-  return placed(uniform_floats(shape, float_asked("rand", made)), made);
+  return detail::placed(uniform_floats(shape, float_asked("rand", made)), made);
 }
 Tensor Tensor::uniform(const Shape& shape, double low, double high, const Made& made) {
   const DType dtype = made.dtype.value_or(default_float());
   const Tensor r = uniform_floats(shape, dtype.is_float() && dtype.bits() > 32 ? dtype : dtypes::float32);
-  return placed((r * (high - low) + low).cast(dtype), made);
+  return detail::placed((r * (high - low) + low).cast(dtype), made);
 }
 
 // Box and Muller: two uniform numbers make one normal number. 1 - u is never 0.
@@ -103,7 +101,7 @@ Tensor Tensor::randn(const Shape& shape, const Made& made) {
   const DType dtype = float_asked("randn", made), computed = detail::sum_dtype(dtype);
   const Tensor angle = uniform_floats(shape, computed) * (2 * std::numbers::pi),
                u = uniform_floats(shape, computed);
-  return placed((angle.cos() * ((1 - u).log() * -2).sqrt()).cast(dtype), made);
+  return detail::placed((angle.cos() * ((1 - u).log() * -2).sqrt()).cast(dtype), made);
 }
 Tensor Tensor::normal(const Shape& shape, double mean, double std, const Made& made) {
   if (std < 0) throw Error(fmt::format("normal: the standard deviation {} is negative", std));
@@ -120,8 +118,8 @@ Tensor Tensor::randint(const Shape& shape, int64_t low, int64_t high, const Made
   const auto range = static_cast<uint64_t>(wide{high} - wide{low});
   const Tensor bits = random_bits(shape, {.dtype = dtypes::uint64});
   const Tensor offset = bits.mod(detail::number(wide{range}, dtypes::uint64, {}));
-  return placed((offset + detail::number(wide{static_cast<uint64_t>(low)}, dtypes::uint64, {})).cast(dtype),
-                made);
+  return detail::placed(
+      (offset + detail::number(wide{static_cast<uint64_t>(low)}, dtypes::uint64, {})).cast(dtype), made);
 }
 
 Tensor Tensor::rand_like(const Made& made) const {
@@ -150,7 +148,7 @@ Tensor Tensor::kaiming_normal(const Shape& shape, double a, const Made& made) {
 
 Tensor Tensor::randperm(int64_t n, const Made& made) {
   if (n < 0) throw Error(fmt::format("randperm: {} elements; there must be 0 or more", n));
-  return placed(random_bits({n}).argsort().cast(made.dtype.value_or(default_int())), made);
+  return detail::placed(random_bits({n}).argsort().cast(made.dtype.value_or(default_int())), made);
 }
 
 Tensor Tensor::multinomial(int64_t samples, bool replacement) const {

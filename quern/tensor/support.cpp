@@ -31,6 +31,14 @@ Ints resolve_axes(const char* who, const Axes& axes, int64_t count) {
   return result;
 }
 
+Tensor part(const Tensor& x, int64_t axis, const Dim& begin, const Dim& end) {
+  std::vector<std::optional<std::pair<Dim, Dim>>> bounds(static_cast<size_t>(x.ndim()));
+  bounds[static_cast<size_t>(axis < 0 ? axis + x.ndim() : axis)] = {begin, end};
+  return x.shrink(bounds);
+}
+
+Tensor placed(const Tensor& x, const Made& made) { return made.device.empty() ? x : x.to(made.device); }
+
 Shape checked_shape(const char* who, const Shape& shape) {
   wide elements = 1;
   for (const Dim& d : shape) {

@@ -28,6 +28,9 @@ int64_t int_size(const char* who, const Tensor& x, int64_t axis);
 Ints per_axis(const char* who, const char* what, const IntList& given, size_t n, int64_t least,
               const IntList& fallback = {});
 
+Tensor part(const Tensor& x, int64_t axis, const Dim& begin, const Dim& end);  // [begin, end) of one axis
+Tensor placed(const Tensor& x, const Made& made);  // on the device that was asked for, if one was
+
 // ---- Broadcasting and dtypes
 Shape broadcast_shape(const char* who, const std::vector<Tensor>& tensors);
 Tensor broadcast_to(const char* who, const Tensor& x, const Shape& shape);

@@ -8,7 +8,6 @@
 #include <fstream>
 #include <numeric>
 #include <sstream>
-#include <thread>
 
 #include "quern/engine/schedule_cache.h"
 #include "quern/ir/movement.h"
@@ -279,16 +278,6 @@ TEST(Data, Printing) {
 TEST(Data, ScheduleAsText) {
   EXPECT_THAT((counting({4}) + 1.0).schedule(), HasSubstr("kernel e_4"));
   EXPECT_EQ(counting({4}).schedule(), "");
-}
-
-TEST(Realize, ManyThreads) {
-  const Tensor shared = counting({16}) * 2.0;
-  std::vector<std::jthread> threads;
-  std::vector<float> sums(4);
-  for (size_t t = 0; t < sums.size(); t++)
-    threads.emplace_back([&, t] { sums[t] = (shared + static_cast<double>(t)).sum().item<float>(); });
-  threads.clear();
-  EXPECT_THAT(sums, ElementsAre(240, 256, 272, 288));
 }
 
 TEST(Realize, AssignedValuesAreCopiesOfMemory) {

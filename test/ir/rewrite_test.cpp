@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <map>
-#include <thread>
 
 #include "test/ir/long_chain.h"
 
@@ -284,24 +283,6 @@ TEST_P(BothOrders, ARewriteInsideARewrite) {
   const Rules rules{{op(Op::CONTIGUOUS, {var("x")}), simplified}};
   const UOp root = UOp::sink(UOps{UOp::make(Op::CONTIGUOUS, dtypes::index, {(n + 0) * 1}), m + 0});
   EXPECT_TRUE(rewrite(root, rules) == UOp::sink(UOps{n, m + 0}));
-}
-
-TEST_P(BothOrders, SeveralThreadsWithTheSameRules) {
-  std::vector<std::thread> threads;
-  std::atomic<int> right{0};
-  for (int t = 0; t < 4; t++)
-    threads.emplace_back([&, t] {
-      for (int i = 0; i < 200; i++) {
-        const UOp v = UOp::variable("v" + std::to_string((t + i) % 5), 0, 9);  // shared between threads
-        UOp deep = v;
-        for (int k = 0; k < 50; k++) deep = ((deep + 0) * 1) % (k + 2);
-        UOp wanted = v;
-        for (int k = 0; k < 50; k++) wanted = wanted % (k + 2);
-        right += rewrite(deep, simplest) == wanted ? 1 : 0;
-      }
-    });
-  for (std::thread& t : threads) t.join();
-  EXPECT_EQ(right, 800);
 }
 
 TEST(Rewrite, NothingIsLeftAlive) {

@@ -4,8 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <thread>
-
 #include "quern/ir/rewrite.h"
 
 namespace quern {
@@ -312,22 +310,6 @@ TEST(Rules, MistakesInRulesAreFoundWhenTheyAreCompiled) {
 TEST(Rules, AFunctionByNameIsNotALiteral) {
   const Rule rule{op(ops::all).as("x") + op(ops::all).as("y"), only_constants};
   EXPECT_TRUE(rule.has_function());
-}
-
-TEST(Rules, OneListFromManyThreads) {
-  const Rules rules = [] {
-    const Pat x = var("x");
-    return RuleList{{x + 0, x}, {x * 1, x}};
-  };
-  std::vector<std::thread> threads;
-  std::atomic<int> right{0};
-  for (int t = 0; t < 8; t++)
-    threads.emplace_back([&, t] {
-      const UOp v = UOp::variable("t" + std::to_string(t), 0, 9);
-      for (int i = 0; i < 200; i++) right += rules.apply((v + i) * 1).result == v + i ? 1 : 0;
-    });
-  for (std::thread& t : threads) t.join();
-  EXPECT_EQ(right, 1600);
 }
 
 }  // namespace

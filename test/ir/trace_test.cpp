@@ -217,19 +217,6 @@ TEST(MatchStatistics, TimeIsOfThePassItself) {
   EXPECT_LT(table.find("nested"), table.find("caller")) << "the slowest first\n" << table;
 }
 
-TEST(MatchStatistics, FromSeveralThreads) {
-  const Stop stop;
-  const Counting counting(2);
-  std::vector<std::thread> threads;
-  for (int t = 0; t < 4; t++)
-    threads.emplace_back([] {
-      for (int i = 0; i < 100; i++) graph_rewrite((n + 0) % (i + 2), simplest, {.name = "shared"});
-    });
-  for (std::thread& t : threads) t.join();
-  EXPECT_THAT(line_with(match_statistics(), "shared"), MatchesRegex("shared  +400 .* 400"));
-  EXPECT_THAT(line_with(match_statistics(), "x + 0"), MatchesRegex(" +400 / +400 .*"));
-}
-
 TEST(MatchStatistics, NothingIsCountedUnlessAskedFor) {
   const Stop stop;
   {

@@ -8,7 +8,6 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <thread>
 
 #include "quern/ir/env.h"
 #include "quern/ir/movement.h"
@@ -58,15 +57,6 @@ TEST(Device, DefaultIsThatOfTheEnvironment) {
   }
   const env::Override device("DEVICE", "nothing");
   EXPECT_THROW(Device::default_name(), DeviceError);
-}
-
-TEST(Device, ManyThreadsOpenOne) {
-  std::vector<Device*> found(8);
-  {
-    std::vector<std::jthread> threads;
-    for (Device*& device : found) threads.emplace_back([&device] { device = &Device::get("INTERP:77"); });
-  }
-  for (Device* device : found) EXPECT_EQ(device, found[0]);
 }
 
 TEST(Buffer, MemoryIsAllocatedWhenUsedAndFreedWithTheNode) {

@@ -1,32 +1,16 @@
-// Several threads make, share, drop and ask nodes at once. Meant for the thread sanitizer; small enough for
-// it.
+// Several threads make, share, drop and ask nodes at once.
 #include <array>
 #include <atomic>
-#include <barrier>
-#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include "quern/ir/env.h"
 #include "quern/ir/uop.h"
+#include "test/threads/in_threads.h"
 
 namespace quern {
 namespace {
-
-constexpr int kThreads = 8;
-
-template <class F>
-void in_threads(F f) {
-  std::barrier start(kThreads);
-  std::vector<std::thread> threads;
-  for (int t = 0; t < kThreads; t++)
-    threads.emplace_back([&, t] {
-      start.arrive_and_wait();
-      f(t);
-    });
-  for (std::thread& t : threads) t.join();
-}
 
 // A graph that depends on the seed alone.
 UOp build(int seed, int size) {
