@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "quern/ir/env.h"
+#include "quern/ir/movement.h"
 #include "quern/ir/node_map.h"
 
 namespace quern {
@@ -32,13 +33,18 @@ Stripped strip(const UOp& sink) {
     }
     return {};
   };
-  constexpr OpSet kStripped = {Op::BUFFER, Op::BIND};
+  constexpr OpSet kStripped = {Op::BUFFER, Op::BIND, Op::UNIQUE};
   UOps sources;
   walk(
       sink, [&](const UOp& u) { return u.ops_below().intersects(kStripped); },
       [&](const UOp& u) {
         if (UOp stripped = bare(u)) {
           done.emplace(u, std::move(stripped));
+          return;
+        }
+        if (const UOp plain = without_identity(u)) {
+          const UOp* known = done.find(plain);
+          done.emplace(u, known ? *known : plain);
           return;
         }
         sources.clear();

@@ -132,10 +132,24 @@ UOp after(const UOp& x, Sources effects) {
   return UOp::make(Op::AFTER, x.dtype(), with_first(x, effects));
 }
 
-UOp new_buffer(DType dtype, int64_t elements, const UOp& device) {
+static UOp new_identity() {
   static constinit std::atomic<int64_t> next{0};
-  const UOp identity = UOp::make(Op::UNIQUE, dtypes::void_, {}, next.fetch_add(1, std::memory_order_relaxed));
-  return UOp::make(Op::BUFFER, dtype, {identity, device}, elements);
+  return UOp::make(Op::UNIQUE, dtypes::void_, {}, next.fetch_add(1, std::memory_order_relaxed));
+}
+
+UOp new_buffer(DType dtype, int64_t elements, const UOp& device) {
+  return UOp::make(Op::BUFFER, dtype, {new_identity(), device}, elements);
+}
+
+UOp told_apart(const UOp& x) {
+  return x.is_const() ? x.with_src(UOps{new_identity()})
+                      : UOp::make(Op::NOOP, x.dtype(), {x, new_identity()});
+}
+
+UOp without_identity(const UOp& x) {
+  if (x.src().empty() || x.src().back().op() != Op::UNIQUE) return {};
+  if (x.op() == Op::CONST) return x.with_src(UOps{});
+  return x.op() == Op::NOOP ? x.src(0) : UOp();
 }
 
 UOp full(Sources sizes, const UOp& constant) {

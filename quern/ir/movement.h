@@ -27,6 +27,11 @@ UOp store(const UOp& target, const UOp& value);                    // into memor
 UOp after(const UOp& x, Sources effects);                          // x, seen after the effects
 UOp new_buffer(DType dtype, int64_t elements, const UOp& device);  // with an identity of its own
 
+// The same value as a node of its own: nodes that are equal are one, and what users made twice is two.
+// Without identities: the graph as it computes, which is what schedules are made of.
+UOp told_apart(const UOp& x);
+UOp without_identity(const UOp& x);  // of one node: a CONST or NOOP with an identity; none if it has none
+
 // A constant of this shape: CONST, RESHAPE, EXPAND.
 UOp full(Sources sizes, const UOp& constant);
 

@@ -100,8 +100,15 @@ void replace_live(const std::unordered_map<UOp, UOp>& map) {
   before.reserve(states.size());
   for (const detail::TensorState* s : states) before.push_back(Live::uop(*s));
   const UOp after = UOp::sink(before).substitute(map);
-  for (size_t i = 0; i < states.size(); i++)
-    if (!same(before[i], after.src(i))) live.change(*states[i], after.src(i), freed);
+  std::unordered_map<UOp, bool> seen;
+  for (size_t i = 0; i < states.size(); i++) {
+    if (same(before[i], after.src(i))) continue;
+    // Tensors that had the same value without memory are not views of each other: the first gets the memory,
+    // and what is written there later is not seen by the others.
+    const bool new_memory = base_of(after.src(i)).op() == Op::BUFFER && base_of(before[i]).op() != Op::AFTER;
+    const bool another = new_memory && !seen.emplace(before[i], true).second;
+    live.change(*states[i], another ? told_apart(after.src(i)) : after.src(i), freed);
+  }
   for (UOp& u : before) freed.push_back(std::move(u));
 }
 

@@ -20,8 +20,13 @@ DType checked_dtype(const char* who, DType dtype) {
 // A constant has no device; one that is asked for by name is a copy there.
 Tensor constant(const char* who, const Shape& shape, const Operand& value, DType dtype, const Made& made) {
   detail::checked_shape(who, shape);
-  return detail::placed(detail::number(value, made.dtype ? checked_dtype(who, *made.dtype) : dtype, shape),
-                        made);
+  const UOp number = told_apart(value.constant(made.dtype ? checked_dtype(who, *made.dtype) : dtype));
+  return detail::placed(Tensor(quern::full(sizes_of(shape), number)), made);
+}
+
+// Two tensors that a user makes alike are two: gradients and assignments tell them apart.
+Tensor made_of(const Tensor& value, const Made& made) {
+  return detail::placed(Tensor(told_apart(value.uop())), made);
 }
 
 }  // namespace
@@ -80,10 +85,10 @@ Tensor Tensor::arange(double start, double stop, double step, const Made& made) 
     const DType counted =
         std::abs(start) + static_cast<double>(n) * std::abs(step) < 2e9 ? dtypes::int32 : dtypes::int64;
     const Tensor i = detail::iota(n, counted);
-    return detail::placed((i * static_cast<int64_t>(step) + static_cast<int64_t>(start)).cast(dtype), made);
+    return made_of((i * static_cast<int64_t>(step) + static_cast<int64_t>(start)).cast(dtype), made);
   }
   const DType computed = dtype.bits() >= 32 ? dtype : dtypes::float32;
-  return detail::placed((detail::iota(n, computed) * step + start).cast(dtype), made);
+  return made_of((detail::iota(n, computed) * step + start).cast(dtype), made);
 }
 
 Tensor Tensor::linspace(double start, double stop, int64_t steps, const Made& made) {
@@ -96,7 +101,7 @@ Tensor Tensor::linspace(double start, double stop, int64_t steps, const Made& ma
   const Tensor i = detail::iota(steps, computed);
   // The last is `stop` itself, not what the steps add up to.
   const Tensor even = i * ((stop - start) / static_cast<double>(steps - 1)) + start;
-  return detail::placed(i.eq(static_cast<double>(steps - 1)).where(stop, even).cast(dtype), made);
+  return made_of(i.eq(static_cast<double>(steps - 1)).where(stop, even).cast(dtype), made);
 }
 
 Tensor Tensor::eye(int64_t rows, std::optional<int64_t> columns, const Made& made) {

@@ -280,6 +280,31 @@ TEST(Data, ScheduleAsText) {
   EXPECT_EQ(counting({4}).schedule(), "");
 }
 
+TEST(Realize, TensorsMadeAlikeHaveMemoryOfTheirOwn) {
+  const Tensor a = Tensor::zeros({2}).contiguous(), b = Tensor::zeros({2}).contiguous();
+  Tensor::realize_all({a, b});
+  a.assign(1.0).realize();
+  EXPECT_EQ(a.to_vector<float>(), (std::vector<float>{1, 1}));
+  EXPECT_EQ(b.to_vector<float>(), (std::vector<float>{0, 0}));
+}
+
+TEST(Realize, GradientsTellTensorsMadeAlikeApart) {
+  const Tensor a = Tensor::full({2}, 3.0), b = Tensor::full({2}, 3.0);
+  EXPECT_EQ((a * a * b).sum().gradient({b})[0].to_vector<float>(), (std::vector<float>{9, 9}));
+  const Tensor c = Tensor::arange(0.5, 2.5), d = Tensor::arange(0.5, 2.5);
+  EXPECT_EQ((c * d).sum().gradient({c})[0].to_vector<float>(), (std::vector<float>{0.5, 1.5}));
+}
+
+TEST(Realize, ValuesComputedAlikeAreNotViewsOfEachOther) {
+  const Tensor x = counting({2}), a = x + 1.0, b = x + 1.0;
+  a.realize();
+  a.assign(7.0);
+  EXPECT_EQ(b.to_vector<float>(), (std::vector<float>{1, 2}));
+  b.assign(9.0);
+  EXPECT_EQ(a.to_vector<float>(), (std::vector<float>{7, 7}));
+  EXPECT_EQ(b.to_vector<float>(), (std::vector<float>{9, 9}));
+}
+
 TEST(Realize, AssignedValuesAreCopiesOfMemory) {
   const Tensor x = Tensor::from<float>({1, 2}), y = Tensor::from<float>({5, 6});
   const Tensor t = x + 1.0;
