@@ -29,14 +29,9 @@ struct Bits {
   std::vector<uint32_t> touched;
 };
 
-// Where a walk stands: at each node between the root and here, the next source to go to.
+// What a walk has still to do: nodes to enter, and nodes whose sources are done, marked by the last bit.
 struct WalkStack {
-  struct Frame {
-    const Node* node;
-    const UOp* sources;
-    uint32_t next, end;
-  };
-  std::vector<Frame> frames;
+  std::vector<uintptr_t> entries;
 };
 
 std::unique_ptr<Slots> borrow_slots();
@@ -51,23 +46,28 @@ void give_back(std::unique_ptr<NodeList::Nodes> nodes);
 // A borrowed stack that goes back by itself. Fresh memory is dear: a page fault takes as long as many steps.
 class BorrowedStack {
  public:
-  BorrowedStack() : stack_(borrow_stack()) {}
+  BorrowedStack() : stack_(borrow_stack()), data_(stack_->entries.data()) {}
   BorrowedStack(const BorrowedStack&) = delete;
   BorrowedStack& operator=(const BorrowedStack&) = delete;
   ~BorrowedStack() { give_back(std::move(stack_)); }
 
   bool empty() const { return size_ == 0; }
-  WalkStack::Frame& top() { return stack_->frames[size_ - 1]; }
-  void pop() { size_--; }
-  void push(WalkStack::Frame frame) {
-    if (size_ == stack_->frames.size()) [[unlikely]]
-      grow();
-    stack_->frames[size_++] = frame;
+  uintptr_t pop() { return data_[--size_]; }
+  // Room for that many more, which are put at end() and then added.
+  uintptr_t* room(size_t more) {
+    if (size_ + more > stack_->entries.size()) [[unlikely]]
+      grow(more);
+    return data_ + size_;
   }
+  void add(size_t count) { size_ += count; }
 
  private:
-  [[gnu::noinline]] void grow() { stack_->frames.resize(2 * size_ + 64); }
+  [[gnu::noinline]] void grow(size_t more) {
+    stack_->entries.resize(2 * (size_ + more) + 64);
+    data_ = stack_->entries.data();
+  }
   std::unique_ptr<WalkStack> stack_;
+  uintptr_t* data_;
   size_t size_ = 0;
 };
 
@@ -154,23 +154,33 @@ template <class Enter, class Visit>
 void walk(const UOp& root, const Enter& enter, const Visit& visit) {
   NodeSet seen;
   detail::BorrowedStack stack;
-  for (const UOp* at = &root; at;) {
-    if (seen.insert(*at)) {
-      detail::prefetch_neighbours(at->node());
-      const Sources sources = at->src();
-      for (size_t i = 1; i < sources.size() && i < 4; i++) __builtin_prefetch(sources[i].node());
-      stack.push({at->node(), sources.data(), 0, enter(*at) ? static_cast<uint32_t>(sources.size()) : 0});
+  constexpr uintptr_t kDone = 1;
+  auto add = [&](uintptr_t entry) { *stack.room(1) = entry, stack.add(1); };
+  add(reinterpret_cast<uintptr_t>(root.node()));  // NOLINT
+  while (!stack.empty()) {
+    const uintptr_t entry = stack.pop();
+    const auto* node = reinterpret_cast<const detail::Node*>(entry & ~kDone);  // NOLINT
+    const UOp& u = detail::borrowed_handle(node);
+    if ((entry & kDone) != 0) {
+      visit(u);
+      continue;
     }
-    for (at = nullptr; !at && !stack.empty();) {
-      detail::WalkStack::Frame& top = stack.top();
-      if (top.next < top.end) {
-        at = &top.sources[top.next++];
-      } else {
-        const detail::Node* done = top.node;  // its handle lies in a user that may have left the cache
-        stack.pop();
-        visit(detail::borrowed_handle(done));
-      }
+    if (!seen.insert(u)) continue;
+    const Sources sources = u.src();
+    if (sources.empty() || !enter(u)) {
+      visit(u);
+      continue;
     }
+    detail::prefetch_neighbours(u.node());
+    uintptr_t* top = stack.room(sources.size() + 1);
+    const uintptr_t* bottom = top;
+    *top++ = entry | kDone;
+    for (size_t i = sources.size(); i-- > 0;) {  // the first comes off first; no branch on what was seen
+      __builtin_prefetch(sources[i].node());
+      *top = reinterpret_cast<uintptr_t>(sources[i].node());  // NOLINT
+      top += seen.contains(sources[i]) ? 0 : 1;
+    }
+    stack.add(static_cast<size_t>(top - bottom));
   }
 }
 template <class Visit>
