@@ -6,7 +6,7 @@
 #include <iostream>
 
 #include "bench/models/models.h"
-#include "quern/ir/movement.h"
+#include "quern/engine/outputs.h"
 #include "quern/schedule/schedule.h"
 
 namespace {
@@ -21,22 +21,6 @@ double since(Clock::time_point start) {
 
 void measured(const std::string& name, double value, const char* unit) {
   fmt::print("{{\"name\": \"{}\", \"value\": {}, \"unit\": \"{}\"}}\n", name, value, unit);
-}
-
-// What realize() would run: each tensor stored into memory, or the memory that was assigned.
-UOp outputs(const std::vector<Tensor>& tensors) {
-  UOps effects;
-  for (const Tensor& t : tensors) {
-    const UOp u = t.uop();
-    if (base_of(u).op() == Op::AFTER) {
-      effects.push_back(base_of(u));
-      continue;
-    }
-    const UOp b =
-        new_buffer(u.dtype(), static_cast<int64_t>(elements_in(u.shape()).vmax()), device_node("NULL"));
-    effects.push_back(after(b, UOps{store(reshape(b, u.shape()), u)}));
-  }
-  return UOp::sink(effects);
 }
 
 DeviceSpec device() {
@@ -67,7 +51,9 @@ void run(const std::string& name, int64_t n) {
   } else {
     throw Error("there is no network called " + name);
   }
-  const UOp sink = outputs(wanted);
+  UOps roots;
+  for (const Tensor& t : wanted) roots.push_back(t.uop());
+  const UOp sink = outputs_for(roots, false, {}).sink;
   const double built = since(start);
   const DeviceSpec spec = device();
   const auto scheduling = Clock::now();

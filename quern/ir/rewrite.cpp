@@ -55,8 +55,11 @@ class Rewrite {
     size_t chain = 0;            // how many replacements in a row led here
   };
 
-  // No rule can start anywhere in it.
-  bool untouched(const UOp& u) const { return !u.ops_below().intersects(roots_); }
+  // No rule can start anywhere in it, or none is known to apply.
+  bool untouched(const UOp& u) const {
+    if (options_.to_simplest && u.node()->simplest.load(std::memory_order_relaxed) != 0) return true;
+    return !u.ops_below().intersects(roots_);
+  }
 
   UOp result_of(const UOp& u) { return untouched(u) ? u : *done_.find(u); }
 
@@ -125,6 +128,7 @@ class Rewrite {
     }
     // A result is final: rewriting it again gives itself.
     if (!untouched(result)) *done_.emplace(result).first = result;
+    if (options_.to_simplest) result.node()->simplest.store(1, std::memory_order_relaxed);
     stack_.pop_back();
   }
 

@@ -16,7 +16,8 @@ enum class Order : uint8_t {
 struct RewriteOptions {
   Order order = Order::after_sources;
   std::string_view name = "rewrite";  // of the pass: for traces and messages
-  UOp::Gate gate = {};  // before_sources: where it says false, the node's sources stay as they are
+  UOp::Gate gate = {};       // before_sources: where it says false, the node's sources stay as they are
+  bool to_simplest = false;  // for simplify() alone: results are marked as simplest, and what is marked stays
 };
 
 // Runs to a fixed point: each distinct node is matched once, and what replaces it is rewritten until nothing

@@ -30,7 +30,7 @@ UOp UOp::simplify() const {
   if (is_elementwise(op()) &&
       std::ranges::all_of(src(), &UOp::is_const))  // sizes and strides, most of the time
     if (UOp value = constants.apply(*this).result; value && value.is_const()) return value;
-  return graph_rewrite(*this, symbolic, {.name = "symbolic"});
+  return graph_rewrite(*this, symbolic, {.name = "symbolic", .to_simplest = true});
 }
 
 }  // namespace quern

@@ -150,6 +150,7 @@ Node* new_node(uint64_t hash, Op op, DType dtype, Sources sources, Arg arg, Arg 
                                  .source_count = static_cast<uint32_t>(sources.size()),
                                  .op = op,
                                  .bounds_known{0},
+                                 .simplest{0},
                                  .dtype = dtype,
                                  .hash = hash};
   new (detail::far_half(node))

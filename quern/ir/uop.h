@@ -60,6 +60,7 @@ struct Node {
   uint32_t source_count;
   Op op;
   mutable std::atomic<uint8_t> bounds_known;
+  mutable std::atomic<uint8_t> simplest;  // simplify() is known to give the node itself
   DType dtype;
   uint64_t hash;
 

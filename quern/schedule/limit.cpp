@@ -99,6 +99,12 @@ int64_t buffer_limit(const Texts& device, const SpecOf& spec_of) {
   return device.empty() ? 0 : spec_of(device[0]).max_buffers;
 }
 
+int64_t most_buffers(const Texts& device, const SpecOf& spec_of) {
+  constexpr int64_t kMost = 24;
+  const int64_t limit = buffer_limit(device, spec_of);
+  return limit == 0 ? kMost : std::min(kMost, limit - 1);
+}
+
 UOp limit_buffers(const UOp& sink, const SpecOf& spec_of) { return Limiter(spec_of).run(sink); }
 
 }  // namespace quern

@@ -1,10 +1,12 @@
 #include "quern/schedule/merge.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <numeric>
 #include <unordered_map>
 
+#include "quern/ir/movement.h"
 #include "quern/ir/node_map.h"
 #include "quern/schedule/kernels.h"
 #include "quern/schedule/limit.h"
@@ -13,7 +15,6 @@ namespace quern {
 namespace {
 
 constexpr size_t kMostOutputs = 8;
-constexpr int64_t kMostBuffers = 24;
 
 class Merger {
  public:
@@ -104,21 +105,41 @@ class Merger {
     return reads_elsewhere(a, b) || reads_elsewhere(b, a);
   }
 
+  // Its STORE in the loops of another effect: each of its own is one of those, or several of them in a row.
+  // None if they do not match.
   static UOp in_loops_of(const UOp& effect, const UOp& other) {
     std::unordered_map<UOp, UOp> ranges;
-    for (size_t i = 1; i < effect.src().size(); i++) ranges.emplace(effect.src(i), other.src(i));
-    return effect.src(0).substitute_open(ranges);
+    const Sources loops = other.src().subspan(1);
+    size_t next = 0;
+    for (const UOp& range : effect.src().subspan(1)) {
+      if (next == loops.size()) return {};
+      UOp size = loops[next].src(0), place = loops[next];
+      for (next++; !same(size, range.src(0)); next++) {
+        if (next == loops.size() || !size.is_int_const() || !loops[next].src(0).is_int_const()) return {};
+        place = place * loops[next].src(0) + loops[next];
+        size = (size * loops[next].src(0)).simplify();
+        if (size.int_value() > range.src(0).vmax()) return {};
+      }
+      ranges.emplace(range, place);
+    }
+    return next == loops.size() ? effect.src(0).substitute_open(ranges) : UOp();
+  }
+
+  // Those with most loops first: the others can be put into theirs.
+  std::vector<const UOp*> finest_first(std::vector<const UOp*> effects) {
+    std::ranges::stable_sort(effects, std::greater(), [](const UOp* e) { return e->src().size(); });
+    return effects;
   }
 
   void merge(const std::vector<const UOp*>& effects) {
     std::map<std::string, std::vector<Group>> by_shape;
-    for (const UOp* e : effects) {
+    for (const UOp* e : finest_first(effects)) {
       const UOp& made = *done_.find(*e);
-      std::string shape;
-      for (const UOp& r : made.src().subspan(1)) shape += r.src(0).key() + ",";
+      UOps sizes;
+      for (const UOp& r : made.src().subspan(1)) sizes.push_back(r.src(0));
+      std::string shape = elements_in(sizes).key();
       for (const std::string& device : target_of(made.src(0)).device()) shape += device;
-      const int64_t limit = buffer_limit(target_of(made.src(0)).device(), spec_of_);
-      const int64_t most = limit == 0 ? kMostBuffers : std::min(kMostBuffers, limit - 1);
+      const int64_t most = most_buffers(target_of(made.src(0)).device(), spec_of_);
       auto& groups = by_shape[shape];
       UOps reads = states_read(made);
       UOp store = made.src(0);
@@ -130,6 +151,7 @@ class Merger {
                 reads, [&](const UOp& r) { return std::ranges::find(g.reads, r) != g.reads.end(); }))
           return false;
         const UOp moved = in_loops_of(made, *done_.find(*g.members[0]));
+        if (!moved) return false;
         if (std::ranges::any_of(g.stores, [&](const UOp& s) { return clash(s, moved); })) return false;
         store = moved;
         return true;

@@ -7,6 +7,7 @@
 #include "quern/ir/symbolic.h"
 #include "quern/schedule/collapse.h"
 #include "quern/schedule/early.h"
+#include "quern/schedule/forward.h"
 #include "quern/schedule/kernels.h"
 #include "quern/schedule/limit.h"
 #include "quern/schedule/merge.h"
@@ -40,8 +41,9 @@ Schedule make_schedule(const UOp& sink, const SpecOf& spec_of) {
     loops = limit_buffers(loops, spec_of);
     // memory for what is kept
     loops = stages_to_stores(loops);
-    // one kernel for outputs that read the same; kernels cut out, in the order in which they run
-    Steps split = split_into_kernels(merge_outputs(loops, spec_of));
+    // one kernel for outputs that read the same, or each other at the same place; kernels cut out, in the
+    // order in which they run
+    Steps split = split_into_kernels(merge_outputs(forward_values(loops, spec_of), spec_of));
     if (!split.contested.empty()) split = split_into_kernels(loops);
     if (split.contested.empty()) return {std::move(split.steps)};
     graph = with_old_contents_kept(graph, split.contested);

@@ -24,6 +24,11 @@ class Dim {
   int64_t max() const { return static_cast<int64_t>(size_.vmax()); }  // the greatest it can be
   std::string text() const;
   friend bool operator==(const Dim& a, const Dim& b) { return same(a.size_, b.size_); }
+  friend Dim operator+(const Dim& a, const Dim& b) { return {a.size_ + b.size_}; }
+  friend Dim operator-(const Dim& a, const Dim& b) { return {a.size_ - b.size_}; }
+  friend Dim operator*(const Dim& a, const Dim& b) { return {a.size_ * b.size_}; }
+  friend Dim operator/(const Dim& a, const Dim& b) { return {a.size_ / b.size_}; }  // rounded down
+  friend Dim operator%(const Dim& a, const Dim& b) { return {a.size_ % b.size_}; }  // has the sign of b
 
  private:
   UOp size_;

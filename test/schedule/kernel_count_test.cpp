@@ -1,8 +1,8 @@
 // How many kernels programs become, and why: shapes and devices are fixed, so that a change is seen.
 #include <gmock/gmock.h>
 
+#include "quern/engine/outputs.h"
 #include "quern/ir/env.h"
-#include "quern/ir/movement.h"
 #include "quern/tensor/tensor.h"
 #include "test/schedule/run.h"
 
@@ -15,18 +15,10 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 
 Schedule schedule_of(const std::vector<Tensor>& tensors, const DeviceSpec& spec) {
-  UOps effects;
-  for (const Tensor& t : tensors) {
-    const UOp u = t.uop();
-    if (base_of(u).op() == Op::AFTER) {
-      effects.push_back(base_of(u));
-      continue;
-    }
-    const UOp b =
-        new_buffer(u.dtype(), static_cast<int64_t>(elements_in(u.shape()).vmax()), device_node("INTERP"));
-    effects.push_back(after(b, UOps{store(reshape(b, u.shape()), u)}));
-  }
-  return make_schedule(UOp::sink(effects), [&](const std::string&) -> const DeviceSpec& { return spec; });
+  UOps roots;
+  for (const Tensor& t : tensors) roots.push_back(t.uop());
+  return make_schedule(outputs_for(roots, false, {}).sink,
+                       [&](const std::string&) -> const DeviceSpec& { return spec; });
 }
 size_t kernels(const Tensor& t, const DeviceSpec& spec) { return schedule_of({t}, spec).steps.size(); }
 
@@ -137,6 +129,62 @@ TEST(KernelCountOf, AdamOverTenParameters) {
     changed.insert(changed.end(), {p, m, v});
   }
   EXPECT_LE(schedule_of(changed, gpu_like()).steps.size(), 10);
+}
+
+TEST(KernelCountOf, ReducesThatNeedEachOtherAtTheSamePlace) {
+  const Tensor x = input({16, 4096}), w = input({16, 4096, 2048});
+  const Schedule s = schedule_of({x.softmax(1).unsqueeze(1).matmul(w)}, gpu_like());
+  EXPECT_EQ(s.steps.size(), 2) << "the greatest and the sum are one kernel, with both as outputs";
+}
+
+TEST(KernelCountOf, OutputsWhoseLoopsAreTheSameInParts) {
+  const Tensor x = input({2048}), a = input({16, 2, 128}), b = input({2048});
+  const Tensor part = a.shrink({std::nullopt, {{0, 1}}, std::nullopt});
+  part.assign((x + 1).reshape({16, 1, 128}));
+  b.assign(x + 2);
+  EXPECT_EQ(schedule_of({a, b}, gpu_like()).steps.size(), 1);
+}
+
+// One token of a llama block, dim 2048, 16 heads of 128, hidden 5632, 1024 places in the cache. Each of these
+// needs all of the one before it, from more workgroups than one (a row of a product reads the whole vector),
+// and none has a reduce twice or fewer workgroups than it could have alone:
+//   1 norm  2 q, k and v (v into the cache)  3 rotated q and k (k into the cache)  4 scores  5 greatest and
+//   sum 6 weighted values  7 projection + x  8 norm  9 silu(w1) * w3  10 w2 + x
+// Fewer would need products of which one iteration gives both halves that a rotation mixes (3), and a loop
+// over the cache that is split among workgroups with a state of several values (4, 5, 6).
+TEST(KernelCountOf, OneTokenOfALlamaBlockWithACache) {
+  const int64_t dim = 2048, heads = 16, head = 128, places = 1024, hidden = 5632;
+  const Dim at = Variable("at", 0, places - 1).bind(17);
+  const auto rows = [&](const Tensor& x, int64_t axis, const Dim& begin, const Dim& end) {
+    std::vector<std::optional<std::pair<Dim, Dim>>> bounds(static_cast<size_t>(x.ndim()));
+    bounds[static_cast<size_t>(axis)] = {begin, end};
+    return x.shrink(bounds);
+  };
+  const auto norm = [&](const Tensor& x) {
+    return x * (x.square().mean(-1, true) + 1e-5).rsqrt() * input({dim});
+  };
+  const Tensor cosines = rows(input({places, head / 2}), 0, at, at + 1),
+               sines = rows(input({places, head / 2}), 0, at, at + 1);
+  const auto rotated = [&](const Tensor& x) {
+    const Tensor a = rows(x, 2, 0, head / 2), b = rows(x, 2, head / 2, head);
+    return Tensor::cat({a * cosines - b * sines, a * sines + b * cosines}, -1);
+  };
+  const Tensor x = input({1, dim}), keys = input({heads, places, head}),
+               values = input({heads, places, head});
+  const Tensor h = norm(x);
+  const auto projected = [&] { return h.matmul(input({dim, dim})).reshape({heads, 1, head}); };
+  const Tensor q = rotated(projected()), k = rotated(projected()), v = projected();
+  rows(keys, 1, at, at + 1).assign(k);
+  rows(values, 1, at, at + 1).assign(v);
+  const Tensor scores = q.matmul(rows(keys, 1, 0, at + 1).transpose(-2, -1)) * 0.088388347648;
+  const Tensor mixed = scores.softmax(-1).matmul(rows(values, 1, 0, at + 1)).reshape({1, dim});
+  const Tensor y = x + mixed.matmul(input({dim, dim}));
+  const Tensor f = norm(y);
+  const Tensor gated = f.matmul(input({dim, hidden})).silu() * f.matmul(input({dim, hidden}));
+  const Tensor z = y + gated.matmul(input({hidden, dim}));
+  DeviceSpec spec = gpu_like();
+  spec.compute_units = 108;
+  EXPECT_EQ(schedule_of({z, keys, values}, spec).steps.size(), 10);
 }
 
 TEST(KernelCountOf, Elementwise) {
