@@ -3,7 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <unordered_map>
+#include <set>
+#include <utility>
 
 #include "quern/ir/error.h"
 #include "quern/ir/eval.h"
@@ -16,31 +17,6 @@
 
 namespace quern {
 namespace {
-
-// ---- functions
-// ----------------------------------------------------------------------------------------------
-
-std::string described(const UOp& u) { return fmt::format("{} {}", u.dtype().name(), shape_text(u.shape())); }
-
-UOp inline_function(const UOp& call) {
-  const UOp& body = call.src(0);
-  const Sources arguments = call.src().subspan(1);
-  const std::string& name = call.arg().function().name;
-  std::unordered_map<UOp, UOp> map;
-  for (const UOp& p : body.toposort()) {
-    if (p.op() != Op::PARAM || p.dtype().is_ptr()) continue;
-    const auto slot = static_cast<size_t>(p.arg().integer());
-    if (slot >= arguments.size())
-      throw Error(fmt::format("function {}: it has a parameter {}, but {} arguments were given", name, slot,
-                              arguments.size()));
-    const UOp& a = arguments[slot];
-    if (p.dtype() != a.dtype() || !same_sizes(p.shape(), a.shape()))
-      throw ShapeError(
-          fmt::format("function {}: argument {} is {}, expected {}", name, slot, described(a), described(p)));
-    map.emplace(p, a);
-  }
-  return body.substitute(map);
-}
 
 // ---- copies
 // -------------------------------------------------------------------------------------------------
@@ -110,13 +86,12 @@ UOp merge_reshapes(const UOp& u) {
   return reshape(x, u.shape());
 }
 
-constexpr OpSet kEmptied = (ops::elementwise | ops::movement | OpSet{Op::REDUCE, Op::CONTIGUOUS, Op::COPY});
+constexpr OpSet kEmptied = (ops::elementwise | ops::movement | OpSet{Op::REDUCE, Op::CONTIGUOUS, Op::COPY, Op::MSELECT, Op::MSTACK});
 
 const Rules early = [] {
   const Pat x = var("x");
   return RuleList{
       {op(Op::BIND, {x}).and_more(), [](const UOp& v) { return v; }, "a bound variable -> the variable"},
-      {op(Op::FUNCTION).as("call"), inline_function, "a call -> the function's body"},
       {op(Op::GETTUPLE, {op(Op::TUPLE).as("tuple")}).as("get"),
        [](const UOp& get, const UOp& tuple) { return tuple.src(static_cast<size_t>(get.arg().integer())); },
        "a value of a tuple -> the value"},
@@ -162,6 +137,24 @@ UOp with_values_first(const UOp& sink, const UOps& stores) {
   return *done.find(sink);
 }
 
+namespace {
+
+// Whether the kernel that is called stores into this argument.
+bool writes(const UOp& call, const UOp& memory) {
+  bool found = false;
+  walk(call.src(0), [&](const UOp& u) {
+    if (u.op() != Op::STORE) return;
+    const UOp* target = &u.src(0);
+    while (target->op() != Op::PARAM && !target->src().empty()) target = &target->src(0);
+    if (target->op() != Op::PARAM) return;
+    const auto slot = static_cast<size_t>(target->arg().integer());
+    found |= slot + 1 < call.src().size() && same(call.src(slot + 1), memory);
+  });
+  return found;
+}
+
+}  // namespace
+
 UOp with_old_contents_kept(const UOp& sink, const UOps& memory) {
   const NodeList order = sink.toposort([&](const UOp& u) { return u.op() != Op::SINK || same(u, sink); });
   auto under = [](const UOp& u) -> const UOp& {
@@ -173,11 +166,18 @@ UOp with_old_contents_kept(const UOp& sink, const UOps& memory) {
   for (const UOp& u : order)
     if (u.op() == Op::AFTER && std::ranges::find(memory, under(u)) != memory.end())
       overwritten.insert(u.src(0));
+  // What a kernel of the user's writes: an argument of a CALL that an AFTER of it is about.
+  std::set<std::pair<const detail::Node*, const detail::Node*>> written;
+  for (const UOp& u : order)
+    if (u.op() == Op::AFTER)
+      for (const UOp& e : u.src().subspan(1))
+        if (e.op() == Op::CALL && writes(e, u.src(0))) written.emplace(e.node(), u.src(0).node());
   NodeMap<UOp> as_value, as_memory;
   for (const UOp& u : order) {
     UOps sources, places;
     for (size_t i = 0; i < u.src().size(); i++) {
-      const bool place = (u.op() == Op::AFTER || u.op() == Op::STORE) && i == 0;
+      const bool place = ((u.op() == Op::AFTER || u.op() == Op::STORE) && i == 0) ||
+                         (u.op() == Op::CALL && written.contains({u.node(), u.src(i).node()}));
       const bool body = u.op() == Op::CALL && i == 0;
       sources.push_back(body ? u.src(i) : place ? *as_memory.find(u.src(i)) : *as_value.find(u.src(i)));
       places.push_back(body ? u.src(i) : i == 0 ? *as_memory.find(u.src(i)) : *as_value.find(u.src(i)));

@@ -15,10 +15,12 @@ namespace quern {
 struct Steps {
   std::vector<Step> steps;
   UOps contested;
+  Texts circle;  // names of kernels that wait for each other
 };
 Steps split_into_kernels(const UOp& sink);
 
 bool is_memory(const UOp& u);               // global memory: a BUFFER, or what stands for one
 const UOp& memory_under(const UOp& state);  // what AFTERs are about
+UOps states_under(const UOp& used);         // BUFFERs and AFTERs that a SLICE, MSELECT or MSTACK is made from
 
 }  // namespace quern

@@ -29,7 +29,8 @@ Tensor constant(const char* who, const Shape& shape, const Operand& value, DType
 Tensor Tensor::empty(const Shape& shape, const Made& made) {
   detail::checked_shape("empty", shape);
   const DType dtype = checked_dtype("empty", made.dtype.value_or(default_float()));
-  const UOp device = device_node(made.device.empty() ? default_device() : made.device);
+  const UOp device =
+      device_node(made.device.empty() ? default_device() : detail::device_name("empty", made.device));
   int64_t elements = 1;
   for (const Dim& d : shape) {
     if (d.is_symbolic())

@@ -1,0 +1,412 @@
+// Tensors on several devices: the same numbers as on one, whatever axis they are cut on.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <random>
+#include <sstream>
+
+#include "quern/engine/schedule_cache.h"
+#include "quern/ir/env.h"
+#include "quern/ir/movement.h"
+#include "quern/ir/sharding.h"
+#include "quern/runtime/buffer.h"
+#include "quern/runtime/counters.h"
+#include "quern/tensor/tensor.h"
+
+namespace quern {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+using Floats = std::vector<float>;
+
+template <class Function>
+std::string error_of(Function function) {
+  try {
+    function();
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "no error";
+}
+
+std::vector<std::string> interps(int n) {
+  std::vector<std::string> names;
+  for (int i = 0; i < n; i++) names.push_back(i == 0 ? "INTERP" : "INTERP:" + std::to_string(i));
+  return names;
+}
+
+// Small integers, the sums of which are exact: results are compared to the bit.
+Tensor numbers(const Shape& shape, int seed = 1) {
+  int64_t n = 1;
+  for (const Dim& d : shape) n *= d.value();
+  Floats values;
+  for (int64_t i = 0; i < n; i++) values.push_back(static_cast<float>((i * 7 + seed * 5) % 11 - 5));
+  return Tensor::from(values, shape);
+}
+
+using Function = std::function<Tensor(const std::vector<Tensor>&)>;
+using Cuts = std::vector<std::optional<int64_t>>;
+
+void expect_same(const std::vector<Tensor>& inputs, const Cuts& cuts, int devices, const Function& f,
+                 bool realized = false) {
+  std::vector<Tensor> spread;
+  for (size_t i = 0; i < inputs.size(); i++) {
+    spread.push_back(inputs[i].shard(interps(devices), cuts[i]));
+    if (realized) spread.back().realize();
+  }
+  const Tensor expected = f(inputs), got = f(spread);
+  EXPECT_EQ(got.to_vector<float>(), expected.to_vector<float>()) << devices << " devices";
+}
+
+void expect_same_everywhere(const std::vector<Tensor>& inputs, const std::vector<Cuts>& ways, const Function& f) {
+  for (const int devices : {2, 3, 4})
+    for (const Cuts& cuts : ways)
+      for (const bool realized : {false, true}) {
+        std::string text;
+        for (const auto& c : cuts) text += c ? std::to_string(*c) + " " : "- ";
+        SCOPED_TRACE(text + (realized ? "realized" : "lazy"));
+        expect_same(inputs, cuts, devices, f, realized);
+      }
+}
+
+const std::vector<Cuts> kOne = {{0}, {1}, {std::nullopt}};
+const std::vector<Cuts> kPairs = {{0, 0},        {1, 1}, {0, std::nullopt}, {std::nullopt, 1}, {0, 1},
+                                  {1, 0}, {std::nullopt, std::nullopt}};
+
+TEST(Multi, Elementwise) {
+  expect_same_everywhere({numbers({12, 24}), numbers({12, 24}, 2)}, kPairs, [](const auto& x) {
+    return (x[0] + x[1] * 2.0).maximum(x[0]) - (x[1] > x[0]).where(x[0], x[1]);
+  });
+}
+
+TEST(Multi, ReducesOverAndBesideTheCutAxis) {
+  const std::vector<Tensor> in = {numbers({12, 24})};
+  expect_same_everywhere(in, kOne, [](const auto& x) { return x[0].sum(0); });
+  expect_same_everywhere(in, kOne, [](const auto& x) { return x[0].sum(1); });
+  expect_same_everywhere(in, kOne, [](const auto& x) { return x[0].sum(); });
+  expect_same_everywhere(in, kOne, [](const auto& x) { return x[0].max(0); });
+  expect_same_everywhere(in, kOne, [](const auto& x) { return x[0] * x[0].sum(0, true); });
+  expect_same_everywhere(in, kOne, [](const auto& x) { return x[0] - x[0].max(1, true); });
+  expect_same_everywhere(in, kOne, [](const auto& x) { return x[0].mean(1).cast(dtypes::float32); });
+}
+
+TEST(Multi, Movement) {
+  const std::vector<Tensor> in = {numbers({12, 24})};
+  expect_same_everywhere(in, kOne, [](const auto& x) { return x[0].permute({1, 0}).contiguous(); });
+  expect_same_everywhere(in, kOne, [](const auto& x) { return x[0].flip(0) + 1.0; });
+  expect_same_everywhere(in, kOne, [](const auto& x) { return x[0].flip({0, 1}) + x[0]; });
+  expect_same_everywhere(in, kOne, [](const auto& x) { return x[0].reshape({12, 24, 1}).expand({12, 24, 3}) * 2.0; });
+  expect_same_everywhere(in, kOne, [](const auto& x) { return x[0].pad({1, 2, 3, 1}) + 1.0; });
+  expect_same_everywhere(in, kOne, [](const auto& x) { return x[0].shrink({{{1, 11}}, {{3, 20}}}) + 1.0; });
+  expect_same_everywhere(in, kOne, [](const auto& x) { return x[0].shrink({{{0, 3}}, {{6, 12}}}) + 1.0; });
+  expect_same_everywhere(in, {{0}}, [](const auto& x) { return x[0].reshape({288}) * 3.0; });
+  expect_same_everywhere(in, {{1}}, [](const auto& x) { return x[0].reshape({3, 4, 12, 2}) * 3.0; });
+  expect_same_everywhere({numbers({12, 24}), numbers({12, 24}, 3)}, kPairs,
+                         [](const auto& x) { return Tensor::cat({x[0], x[1]}, 0); });
+}
+
+TEST(Multi, Matmul) {
+  expect_same_everywhere({numbers({12, 24}), numbers({24, 12}, 2)}, kPairs,
+                         [](const auto& x) { return x[0].matmul(x[1]); });
+}
+
+TEST(Multi, SoftmaxAndConvolution) {
+  for (const int devices : {2, 3}) {
+    const Tensor x = numbers({6, 12}), image = numbers({6, 2, 5, 5}), weight = numbers({6, 2, 3, 3}, 4);
+    for (const int64_t axis : {0, 1}) {
+      const Floats expected = x.softmax(1).to_vector<float>(),
+                   got = x.shard(interps(devices), axis).softmax(1).to_vector<float>();
+      for (size_t i = 0; i < expected.size(); i++) EXPECT_NEAR(got[i], expected[i], 1e-6);
+    }
+    expect_same({image, weight}, {0, std::nullopt}, devices,
+                [](const auto& t) { return t[0].conv2d(t[1]).relu(); });
+    expect_same({image, weight}, {std::nullopt, 0}, devices, [](const auto& t) { return t[0].conv2d(t[1]); });
+  }
+}
+
+TEST(Multi, ACutTensorHasOnePartADevice) {
+  const Tensor x = numbers({4, 6}).shard({"INTERP", "interp:1"}, 0).realize();
+  EXPECT_EQ(x.devices(), (Texts{"INTERP", "INTERP:1"}));
+  const UOp memory = memory_base(x.uop());
+  ASSERT_EQ(memory.op(), Op::BUFFER);
+  EXPECT_EQ(memory.arg().integer(), 12) << "a part on each device, not all of it";
+  Floats second(12);
+  buffer_of(memory, 1)->copy_out(std::as_writable_bytes(std::span(second)));
+  Floats all = numbers({4, 6}).to_vector<float>();
+  EXPECT_EQ(second, Floats(all.begin() + 12, all.end()));
+  EXPECT_THAT(error_of([&] { buffer_of(memory, 2); }), HasSubstr("there is no device 2"));
+  EXPECT_THAT(error_of([&] { buffer_of(memory); }), HasSubstr("memory on 2 devices: expected one"));
+  std::ostringstream text;
+  text << x;
+  EXPECT_THAT(text.str(), HasSubstr("INTERP"));
+}
+
+TEST(Multi, OneKernelRunsOnEachDevice) {
+  const Tensor x = numbers({4, 6}).shard(interps(2), 0).realize();
+  const Tensor y = x * 2.0 + 1.0;
+  EXPECT_THAT(y.schedule(), HasSubstr("INTERP+INTERP:1"));
+  const int64_t before = GlobalCounters::kernels;
+  y.realize();
+  EXPECT_EQ(GlobalCounters::kernels - before, 2) << "one step, on two devices";
+}
+
+TEST(Multi, SchedulesAreKnownAgain) {
+  auto run = [] {
+    const Tensor x = numbers({4, 6}).shard(interps(2), 0).realize();
+    return (x * 2.0).sum(0).to_vector<float>();
+  };
+  const Floats first = run();
+  const CacheCounts before = schedule_cache_counts();
+  EXPECT_EQ(run(), first);
+  EXPECT_EQ(schedule_cache_counts().misses, before.misses);
+}
+
+TEST(Multi, Assign) {
+  for (const int devices : {2, 3}) {
+    for (const std::optional<int64_t> axis : {std::optional<int64_t>(0), std::optional<int64_t>(1), std::optional<int64_t>()}) {
+      auto run = [&](bool spread) {
+        auto on = [&](const Tensor& t) { return spread ? t.shard(interps(devices), axis).realize() : t; };
+        const Tensor x = on(numbers({6, 6})), y = on(numbers({6, 6}, 2)), view = x.permute({1, 0});
+        x.assign(x + y);
+        x.assign(x * 2.0);
+        x.shrink({{{0, 1}}, {{0, 6}}}).assign(y.shrink({{{1, 2}}, {{0, 6}}}));
+        x.shrink({{{0, 6}}, {{2, 5}}}).assign(7.0);
+        const Floats seen = view.to_vector<float>();
+        x.assign(x.flip({0, 1}));
+        Floats all = x.to_vector<float>();
+        all.insert(all.end(), seen.begin(), seen.end());
+        const Tensor kept = x.clone();
+        x.assign(y);
+        const Floats later = (kept + x).to_vector<float>();
+        all.insert(all.end(), later.begin(), later.end());
+        return all;
+      };
+      EXPECT_EQ(run(true), run(false)) << devices << " devices, axis " << axis.value_or(-1);
+    }
+  }
+}
+
+TEST(Multi, AssignStaysInTheSameMemory) {
+  const Tensor x = numbers({4, 6}).shard(interps(2), 0).realize();
+  const UOp memory = memory_base(x.uop());
+  x.assign(x * 2.0).realize();
+  EXPECT_EQ(memory_base(x.uop()), memory);
+  EXPECT_EQ(x.to_vector<float>(), (numbers({4, 6}) * 2.0).to_vector<float>());
+}
+
+// A network of two layers; what is cut how is up to the caller.
+Floats training_step(const std::function<Tensor(const Tensor&, char)>& on) {
+  const Tensor x = on(numbers({12, 6}), 'x'), target = on(numbers({12, 4}, 3), 'y');
+  const Tensor w1 = on(numbers({6, 12}, 2), 'a'), w2 = on(numbers({12, 4}, 4), 'b');
+  w1.set_requires_grad(true), w2.set_requires_grad(true);
+  Floats all;
+  for (int step = 0; step < 2; step++) {
+    const Tensor error = x.matmul(w1).relu().matmul(w2) - target;
+    const Tensor loss = (error * error).sum() * 0.0009765625;
+    w1.set_grad({}), w2.set_grad({});
+    loss.backward();
+    for (const Tensor& w : {w1, w2}) {
+      const Tensor g = *w.grad();
+      w.assign((w - g * 0.0009765625).detach());
+    }
+    Tensor::realize_all({loss, w1, w2});
+    for (const Tensor& t : {loss, w1, w2}) {
+      const Floats values = t.to_vector<float>();
+      all.insert(all.end(), values.begin(), values.end());
+    }
+  }
+  return all;
+}
+
+TEST(Multi, TrainingStep) {
+  const Floats expected = training_step([](const Tensor& t, char) { return t; });
+  struct Way {
+    const char* name;
+    std::map<char, std::optional<int64_t>> cut;
+  };
+  const std::optional<int64_t> none;
+  const Way ways[] = {{"the batch is cut", {{'x', 0}, {'y', 0}, {'a', none}, {'b', none}}},
+                      {"weights are cut on what they give", {{'x', none}, {'y', none}, {'a', 1}, {'b', 0}}},
+                      {"weights are cut on what they take", {{'x', none}, {'y', none}, {'a', 0}, {'b', 1}}},
+                      {"everything on the first axis", {{'x', 0}, {'y', 0}, {'a', 0}, {'b', 0}}}};
+  for (const Way& way : ways)
+    for (const int devices : {2, 4}) {
+      const bool divides = way.cut.at('a') != std::optional<int64_t>(0) || devices == 2;
+      if (!divides) continue;  // 6 inputs
+      const Floats got = training_step([&](const Tensor& t, char which) {
+        return t.shard(interps(devices), way.cut.at(which)).realize();
+      });
+      ASSERT_EQ(got.size(), expected.size());
+      for (size_t i = 0; i < got.size(); i++)
+        EXPECT_NEAR(got[i], expected[i], 1e-5 * std::max(1.0F, std::abs(expected[i]))) << way.name << " " << i;
+    }
+}
+
+TEST(Multi, GradientsOfWhatWasCut) {
+  const Tensor x = numbers({6, 4});
+  auto gradient = [&](const std::optional<int64_t>& axis, bool cut) {
+    const Tensor y = cut ? x.shard(interps(2), axis) : x;
+    return (y * y * y).sum().gradient({x})[0];
+  };
+  for (const std::optional<int64_t> axis : {std::optional<int64_t>(0), std::optional<int64_t>(1), std::optional<int64_t>()})
+    EXPECT_EQ(gradient(axis, true).to_vector<float>(), gradient(axis, false).to_vector<float>());
+}
+
+TEST(Multi, RingAndNaiveAgree) {
+  for (const int devices : {2, 3, 4}) {
+    const Tensor x = numbers({12, 5, 7});
+    const Floats expected = x.sum(0).to_vector<float>(), most = x.max(0).to_vector<float>();
+    for (const int ring : {0, 2}) {
+      const env::Override set("RING", ring);
+      const Tensor s = x.shard(interps(devices), 0).realize();
+      const Tensor sum = s.sum(0), greatest = s.max(0);
+      EXPECT_EQ(sum.to_vector<float>(), expected) << devices << " devices, RING=" << ring;
+      EXPECT_EQ(greatest.to_vector<float>(), most);
+      EXPECT_EQ(s.sum().item<float>(), x.sum().item<float>()) << "fewer elements than devices";
+    }
+  }
+}
+
+TEST(Multi, AllDevicesHaveTheSameBits) {
+  Tensor::manual_seed(3);
+  const Tensor x = Tensor::randn({12, 40}).realize();
+  for (const int ring : {0, 2}) {
+    const env::Override set("RING", ring);
+    const Tensor sum = x.shard(interps(4), 0).sum(0).realize();
+    const UOp memory = memory_base(sum.uop());
+    std::vector<Floats> all(4, Floats(40));
+    for (size_t i = 0; i < 4; i++) buffer_of(memory, i)->copy_out(std::as_writable_bytes(std::span(all[i])));
+    for (size_t i = 1; i < 4; i++) EXPECT_EQ(all[i], all[0]) << "RING=" << ring;
+  }
+}
+
+TEST(Multi, BetweenListsOfDevices) {
+  const Tensor x = numbers({12, 4});
+  const Tensor two = x.shard(interps(2), 0).realize();
+  EXPECT_EQ(two.to("INTERP:1").to_vector<float>(), x.to_vector<float>());
+  EXPECT_EQ(two.to("INTERP:7").to_vector<float>(), x.to_vector<float>());
+  EXPECT_EQ(two.shard(interps(3), 0).to_vector<float>(), x.to_vector<float>());
+  EXPECT_EQ(two.shard(interps(3), 0).realize().shard(interps(2), 1).realize().to_vector<float>(), x.to_vector<float>());
+  EXPECT_EQ(two.shard(interps(2), 1).realize().to_vector<float>(), x.to_vector<float>());
+  const Tensor whole = x.shard(interps(2)).realize();
+  EXPECT_EQ(whole.to("INTERP:1").to_vector<float>(), x.to_vector<float>());
+  EXPECT_EQ((whole.to("INTERP:4") + 1.0).to_vector<float>(), (x + 1.0).to_vector<float>());
+  EXPECT_EQ(whole.shard(interps(4)).realize().to_vector<float>(), x.to_vector<float>());
+}
+
+TEST(Multi, MinusZeroStaysMinusZero) {
+  const Tensor x = Tensor::from(Floats{-0.0F, -0.0F, 1, 2}).shard(interps(2), 0).realize();
+  EXPECT_TRUE(std::signbit(x.to("INTERP:2").to_vector<float>()[1])) << "parts are not added up";
+}
+
+TEST(Multi, ConstantsAndEmptyTensors) {
+  EXPECT_THAT(Tensor::ones({4}).shard(interps(2), 0).realize().to_vector<float>(), ElementsAre(1, 1, 1, 1));
+  EXPECT_THAT((Tensor::ones({4}).shard(interps(2), 0) + numbers({4}).shard(interps(2), 0)).sum().to_vector<float>(),
+              ElementsAre((numbers({4}) + 1.0).sum().item<float>()));
+  EXPECT_TRUE(Tensor::ones({0, 3}).shard(interps(2), 0).realize().to_vector<float>().empty());
+  EXPECT_THAT(numbers({4, 3}).shrink({{{0, 0}}, {{0, 3}}}).shard(interps(2), 0).sum(0).to_vector<float>(),
+              ElementsAre(0, 0, 0));
+  EXPECT_EQ(Tensor::arange(8).shard(interps(2), 0).cast(dtypes::float32).to_vector<float>(),
+            Tensor::arange(8).cast(dtypes::float32).to_vector<float>());
+}
+
+TEST(Multi, NamesOfDevicesHaveOneForm) {
+  const Tensor x = numbers({4});
+  EXPECT_EQ(x.to("interp:0").uop(), x.uop());
+  EXPECT_EQ(x.to("interp:01").device(), "INTERP:1");
+  EXPECT_EQ((x.to("Interp:3") + numbers({4}).to("INTERP:3")).device(), "INTERP:3");
+  EXPECT_EQ(Tensor::empty({4}, {.device = "interp:0"}).device(), "INTERP");
+  EXPECT_EQ(x.to("disk:/tmp/Some/File:0").device(), "DISK:/tmp/Some/File:0");
+}
+
+TEST(Multi, NullDevices) {
+  const Tensor x = Tensor::empty({8, 4}, {.device = "NULL"}).shard({"NULL", "NULL:1", "NULL:2", "NULL:3"}, 0);
+  EXPECT_NO_THROW((x.matmul(x.permute({1, 0})).sum(0) * 2.0).realize());
+}
+
+TEST(Multi, MemoryOfTheScheduleIsPlannedForEachDevice) {
+  const Tensor x = numbers({4, 64}).shard(interps(2), 0).realize();
+  const Tensor y = (x.contiguous() * 2.0).contiguous().sum(1).contiguous().exp().contiguous().sum(0);
+  EXPECT_NEAR(y.item<float>(),
+              (numbers({4, 64}) * 2.0).sum(1).exp().sum(0).item<float>(), 1e-3);
+}
+
+TEST(MultiErrors, SayWhatIsWrong) {
+  const Tensor x = numbers({4, 6}), two = x.shard(interps(2), 0).realize();
+  const Tensor other = x.shard({"INTERP:2", "INTERP:3"}, 0).realize();
+  const Tensor inner = x.shard(interps(2), 1).realize();
+  EXPECT_THAT(error_of([&] { (two + other).realize(); }), HasSubstr("INTERP+INTERP:1"));
+  EXPECT_THAT(error_of([&] { (two + x).realize(); }), HasSubstr("INTERP+INTERP:1"));
+  EXPECT_THAT(error_of([&] { inner.reshape({24}).realize(); }),
+              HasSubstr("(4, 6), sharded on axis 1 over INTERP+INTERP:1, to (24)"));
+  EXPECT_THAT(error_of([&] { two.reshape({3, 8}).realize(); }), HasSubstr("no axis of that can be divided"));
+  EXPECT_THAT(error_of([&] { x.shard(interps(4), 1); }), HasSubstr("cannot be divided evenly among 4 devices"));
+  EXPECT_THAT(error_of([&] { x.shard({"INTERP", "interp:0"}, 0); }), HasSubstr("INTERP is named twice"));
+  EXPECT_THAT(error_of([&] { two.assign(x); }), HasSubstr("the value is on INTERP, the tensor on INTERP+INTERP:1"));
+  EXPECT_THAT(error_of([&] { x.shard({"INTERP", "NOWHERE"}, 0).realize(); }), HasSubstr("no device 'NOWHERE'"));
+  EXPECT_EQ(two.to_vector<float>(), x.to_vector<float>()) << "what failed changed nothing";
+}
+
+// ---- random programs
+
+TEST(MultiProperty, RandomProgramsGiveTheSameNumbers) {
+  for (unsigned seed = 0; seed < 60; seed++) {
+    std::mt19937 random(seed);
+    auto pick = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
+    const int devices = 2 + pick(3);
+    std::string text;
+    std::vector<Tensor> plain, spread;
+    for (int i = 0; i < 3; i++) {
+      plain.push_back(numbers({12, 12}, i));
+      const std::optional<int64_t> axis = pick(3) == 2 ? std::nullopt : std::optional<int64_t>(pick(2));
+      spread.push_back(plain.back().shard(interps(devices), axis));
+      if (pick(2) == 0) spread.back().realize();
+      text += fmt::format("x{} cut on {}; ", i, axis.value_or(-1));
+    }
+    for (int step = 0; step < 8; step++) {
+      const auto a = static_cast<size_t>(pick(static_cast<int>(plain.size()))),
+                 b = static_cast<size_t>(pick(static_cast<int>(plain.size())));
+      const int what = pick(11), axis = pick(2);
+      text += fmt::format("{}({}, {}, {}); ", what, a, b, axis);
+      auto apply = [&](std::vector<Tensor>& x) {
+        auto small = [](const Tensor& t) { return t.minimum(9.0).maximum(-9.0); };
+        switch (what) {
+          case 0: return x[a] + x[b];
+          case 1: return small(x[a] * x[b]);
+          case 2: return x[a].permute({1, 0});
+          case 3: return x[a].flip(axis);
+          case 4: return small(x[a].sum(axis, true)).expand({12, 12});
+          case 5: return x[a].max(axis, true).expand({12, 12});
+          case 6: return small(x[a].matmul(x[b]));
+          case 7: return Tensor::cat({x[a].shrink({{{3, 9}}, {{0, 12}}}), x[b].shrink({{{0, 6}}, {{0, 12}}})}, 0);
+          case 8: return x[a].shrink({{{0, 12}}, {{1, 12}}}).pad({1, 0});
+          case 9: return x[a].reshape({12, 3, 4}).sum(2).reshape({12, 3, 1}).expand({12, 3, 4}).reshape({12, 12});
+          default: {
+            const Tensor y = x[a].clone();
+            y.shrink({{{axis, 6 + axis}}, {{2, 9}}}).assign(x[b].shrink({{{0, 6}}, {{1, 8}}}));
+            return y + 0.0;
+          }
+        }
+      };
+      try {
+        Tensor y = apply(spread);
+        y.schedule();
+        spread.push_back(y);
+      } catch (const ShapeError& e) {  // an axis was reshaped away
+        ASSERT_EQ(what, 9) << seed << ": " << text << e.what();
+        continue;
+      }
+      plain.push_back(apply(plain));
+      if (pick(3) == 0) spread.back().realize();
+    }
+    for (size_t i = 0; i < plain.size(); i++)
+      ASSERT_EQ(spread[i].to_vector<float>(), plain[i].to_vector<float>())
+          << "seed " << seed << ", " << devices << " devices, value " << i << ": " << text;
+  }
+}
+
+}  // namespace
+}  // namespace quern
