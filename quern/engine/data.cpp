@@ -45,7 +45,10 @@ BufferPtr contiguous_memory(const UOp& u) {
 // Kernels do not run on files: what is a view of one becomes the same view of a copy. What is on several
 // devices is gathered on the first of them.
 UOp on_a_device_that_computes(const UOp& u) {
-  if (const Texts devices = u.device(); devices.size() > 1) return copy_to(u, device_node(devices[0]));
+  if (const Texts devices = u.device(); devices.size() > 1) {
+    const UOp &whole = base_of(u), gathered = copy_to(whole, device_node(devices[0]));
+    return same(whole, u) ? gathered : u.substitute({{whole, gathered}});
+  }
   const UOp& base = base_of(u);
   if (base.op() != Op::BUFFER || !base.device()[0].starts_with("DISK")) return u;
   return u.substitute({{base, copy_to(base, device_node(Device::canonical(default_device())))}});

@@ -11,8 +11,10 @@
 #include "quern/ir/movement.h"
 #include "quern/ir/node_map.h"
 #include "quern/ir/rewrite.h"
+#include "quern/ir/sharding.h"
 #include "quern/schedule/facts.h"
 #include "quern/schedule/memory_view.h"
+#include "quern/schedule/multi.h"
 #include "quern/schedule/split_reduce.h"
 
 namespace quern {
@@ -22,7 +24,7 @@ namespace {
 // -------------------------------------------------------------------------------------------------
 
 UOp simplify_copy(const UOp& copy, const UOp& x, const UOp& device) {
-  if (base_of(x).is_const()) return x;
+  if (base_of(x).is_const() || !x.ops_below().contains(Op::DEVICE)) return x;  // it is everywhere
   if (x.device() == device.arg().texts()) return x;
   if (x.op() == Op::EXPAND || x.op() == Op::PERMUTE || x.op() == Op::FLIP) {  // less is copied, or as it lies
     UOps sources(x.src().begin(), x.src().end());
@@ -30,6 +32,20 @@ UOp simplify_copy(const UOp& copy, const UOp& x, const UOp& device) {
     return x.with_src(sources);
   }
   return {};
+}
+
+// What turned out to be made from constants alone is on no device, and needs no memory.
+UOp select_of_constants(const UOp& u) {
+  return u.src(0).ops_below().contains(Op::DEVICE) ? UOp() : select_device(u.src(0), u.arg().integer());
+}
+UOp stack_of_constants(const UOp& u) {
+  if (u.ops_below().contains(Op::DEVICE)) return {};
+  UOp result = u.src(0);
+  const UOp number = device_number(std::ssize(u.src()));
+  for (size_t i = 1; i < u.src().size(); i++)
+    if (!same(u.src(i), u.src(0)))
+      result = where(full(u.shape(), eq(number, static_cast<int64_t>(i))), u.src(i), result);
+  return result;
 }
 
 // ---- stores
@@ -106,6 +122,8 @@ const Rules early = [] {
        "contiguous(memory) -> memory"},
       {op(Op::COPY, {x, var("device")}).as("copy"), simplify_copy,
        "copies of constants, to the same device, of views"},
+      {op(Op::MSELECT).as("u"), select_of_constants, "a device's part of constants -> the constants"},
+      {op(Op::MSTACK).as("u"), stack_of_constants, "parts made from constants -> the one of each device"},
       {op(Op::STORE, {var("target"), var("value")}).as("store"), simplify_store,
        "stores of nothing, of itself"},
       {op(Op::AFTER).as("u"), simplify_after, "memory is under movement ops; the same twice -> once"},

@@ -24,12 +24,23 @@ int64_t next_identity(const UOp& sink) {
   return next;
 }
 
+namespace {
+// Made from constants alone: it is computed wherever it is used.
+bool is_everywhere(const UOp& x) { return !x.ops_below().contains(Op::DEVICE); }
+}  // namespace
+
 UOp for_other_devices(const UOp& x) {
-  if (base_of(x).is_const() || contiguous_view(x)) return x;
+  if (is_everywhere(x) || base_of(x).is_const() || contiguous_view(x)) return x;
   return contiguous(x).rtag("another device needs it");
 }
 
 UOp select_device(const UOp& x, int64_t device) {
+  if (is_everywhere(x)) {
+    std::unordered_map<UOp, UOp> number;
+    for (const UOp& v : x.variables())
+      if (v.arg().variable().name == kDeviceNumber) number.emplace(v, UOp::index(device));
+    return number.empty() ? x : x.substitute(number);
+  }
   std::vector<const UOp*> views;
   const UOp* base = &x;
   for (; is_movement(base->op()); base = &base->src(0)) views.push_back(base);
@@ -249,6 +260,7 @@ class Expander {
   Placed place_copy(const UOp& u) {
     const Placed& x = of(u.src(0));
     const UOp& target = u.src(1);
+    if (is_everywhere(x.value) && !x.sharding.cut()) return {x.value, target, {}};
     if (x.parts() < 2) return {u.with_src(UOps{x.value, target}), target, {}};
     if (x.sharding.cut()) return {gathered(Placed(x), target), target, {}};
     if (same(target, x.devices)) return {x.value, target, {}};
@@ -268,6 +280,8 @@ class Expander {
     }
     const Placed x = from;
     const Sharding now = sharding_after(u, std::span(&x.sharding, 1));
+    if (now.cut() && u.op() == Op::FLIP && is_everywhere(x.value))
+      return {own_part(flip(gathered(x, x.devices), u.arg().ints()), now), x.devices, now};
     if (now.cut()) return {moved(u, x, now), x.devices, now};
     if (u.op() == Op::RESHAPE)
       throw ShapeError(fmt::format("reshape: {}, sharded on axis {} over {}, to {}: no axis of that can be "

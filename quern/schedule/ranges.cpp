@@ -34,7 +34,8 @@ class Lowering {
       case Op::SINK: {
         if (!same(u, plan_.order.back())) return;  // a kernel of the user's
         UOps effects;
-        for (const UOp& s : u.src()) effects.push_back(memory(base_of(s)));
+        for (const UOp& s : u.src())
+          if (const UOp& state = memory(base_of(s))) effects.push_back(state);
         memory(u) = UOp::sink(effects);
         return;
       }
@@ -79,11 +80,20 @@ class Lowering {
       if (node.forwarded)
         values.push_back(value(u.src(1).src(1), node.sources[i][0]));
       else if (memory(u))
-        values.push_back(
-            UOp::make(Op::INDEX, u.dtype(), {memory(u), flat_index(node.uses[i].index, u.shape())}));
+        values.push_back(element(memory(u), node.uses[i].index, u.shape()));
       else
         values.push_back(computed(u, node, i, node.uses[i].index));
     }
+  }
+
+  // Of memory; what a STAGE will be has the axes of the value until then.
+  static UOp element(const UOp& memory, const UOps& index, const UOps& shape) {
+    UOps sources{memory};
+    if (memory.shape().size() == 1)
+      sources.push_back(flat_index(index, shape));
+    else
+      sources.insert(sources.end(), index.begin(), index.end());
+    return UOp::make(Op::INDEX, memory.dtype(), sources);
   }
 
   // In the way that was planned for use i.
