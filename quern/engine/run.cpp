@@ -38,7 +38,8 @@ class Memory {
     const auto known = plan_.places.find(node);
     QUERN_CHECK(known != plan_.places.end(), "a step on what is no memory: " + std::string(name(node.op())));
     const MemoryPlan::Place& place = known->second[one_of(known->second.size(), device)];
-    return std::make_shared<Buffer>(arenas_.at(place.device), node.dtype(), node.arg().integer(), place.offset);
+    return std::make_shared<Buffer>(arenas_.at(place.device), node.dtype(), node.arg().integer(),
+                                    place.offset);
   }
 
  private:

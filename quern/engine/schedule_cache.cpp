@@ -63,8 +63,12 @@ namespace {
 
 // What else a schedule depends on.
 Ints settings() {
-  return {env::PCONTIG(), env::MAX_KERNEL_BUFFERS(), env::SPLIT_REDUCEOP(), env::REDUCEOP_SPLIT_THRESHOLD(),
-          env::REDUCEOP_SPLIT_SIZE(), env::RING()};
+  return {env::PCONTIG(),
+          env::MAX_KERNEL_BUFFERS(),
+          env::SPLIT_REDUCEOP(),
+          env::REDUCEOP_SPLIT_THRESHOLD(),
+          env::REDUCEOP_SPLIT_SIZE(),
+          env::RING()};
 }
 
 struct Cache {
@@ -120,8 +124,9 @@ constexpr int kMostNested = 64;
 
 std::shared_ptr<const Prepared> prepared(const UOp& stripped_sink, int depth) {
   if (depth > kMostNested)
-    throw Error(fmt::format("functions that are compiled on their own call each other {} deep; the most is {}",
-                            depth, kMostNested));
+    throw Error(
+        fmt::format("functions that are compiled on their own call each other {} deep; the most is {}", depth,
+                    kMostNested));
   const bool tells = env::DEBUG() >= 1 && depth == 0;
   Cache& all = cache();
   const Ints key = settings();

@@ -20,11 +20,11 @@ struct Sharding {
 inline constexpr const char* kDeviceNumber = "_device_num";
 UOp device_number(int64_t devices);  // the variable
 
-UOps part_sizes(Sources sizes, Sharding sharding);     // of one part
-UOp own_part(const UOp& whole, Sharding sharding);     // the part of the device that computes it
-UOp sharded(const UOp& part, Sharding sharding);       // MULTI; `part` itself when it is not cut
-UOp on_device(const UOp& index, int64_t device);       // the number in place of _device_num
-bool is_cut_by_device(const UOp& u);                   // SHRINK at an offset that depends on _device_num
+UOps part_sizes(Sources sizes, Sharding sharding);  // of one part
+UOp own_part(const UOp& whole, Sharding sharding);  // the part of the device that computes it
+UOp sharded(const UOp& part, Sharding sharding);    // MULTI; `part` itself when it is not cut
+UOp on_device(const UOp& index, int64_t device);    // the number in place of _device_num
+bool is_cut_by_device(const UOp& u);                // SHRINK at an offset that depends on _device_num
 
 // Where the cut axis is after a reshape: an axis with the same elements before it, whose size can be divided.
 // -1 if there is none.

@@ -102,7 +102,8 @@ UOp merge_reshapes(const UOp& u) {
   return reshape(x, u.shape());
 }
 
-constexpr OpSet kEmptied = (ops::elementwise | ops::movement | OpSet{Op::REDUCE, Op::CONTIGUOUS, Op::COPY, Op::MSELECT, Op::MSTACK});
+constexpr OpSet kEmptied =
+    (ops::elementwise | ops::movement | OpSet{Op::REDUCE, Op::CONTIGUOUS, Op::COPY, Op::MSELECT, Op::MSTACK});
 
 const Rules early = [] {
   const Pat x = var("x");
@@ -192,6 +193,11 @@ UOp with_old_contents_kept(const UOp& sink, const UOps& memory) {
         if (e.op() == Op::CALL && writes(e, u.src(0))) written.emplace(e.node(), u.src(0).node());
   NodeMap<UOp> as_value, as_memory;
   for (const UOp& u : order) {
+    if (u.op() == Op::SINK && !same(u, sink)) {  // the body of a CALL
+      as_value.emplace(u, u);
+      as_memory.emplace(u, u);
+      continue;
+    }
     UOps sources, places;
     for (size_t i = 0; i < u.src().size(); i++) {
       const bool place = ((u.op() == Op::AFTER || u.op() == Op::STORE) && i == 0) ||
@@ -200,7 +206,6 @@ UOp with_old_contents_kept(const UOp& sink, const UOps& memory) {
       sources.push_back(body ? u.src(i) : place ? *as_memory.find(u.src(i)) : *as_value.find(u.src(i)));
       places.push_back(body ? u.src(i) : i == 0 ? *as_memory.find(u.src(i)) : *as_value.find(u.src(i)));
     }
-    if (u.op() == Op::SINK && !same(u, sink)) sources = places = UOps(u.src().begin(), u.src().end());
     const UOp value = u.with_src(sources);
     as_memory.emplace(u, is_movement(u.op()) || u.op() == Op::AFTER ? u.with_src(places) : value);
     as_value.emplace(

@@ -141,6 +141,7 @@ Facts FactsOf::compute(const UOp& u) const {
     f.device = u;
     return f;
   }
+  if (u.op() == Op::SINK) return f;  // of all, or a kernel of the user's, which is not looked into
   if (u.op() == Op::COPY || u.op() == Op::BUFFER) {
     f.device = u.src(1);
   } else if (u.op() == Op::MSELECT || u.op() == Op::MSTACK) {

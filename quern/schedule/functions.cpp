@@ -160,8 +160,7 @@ const UOps& outputs_of(Calls& calls, const UOp& call) {
     outputs = called(calls, call, device);
   } else {
     const Sources arguments = call.src().subspan(1);
-    outputs =
-        values_of(with_arguments(call.src(0), call.arg().function().name, arguments, arguments));
+    outputs = values_of(with_arguments(call.src(0), call.arg().function().name, arguments, arguments));
   }
   return calls.outputs_of[call] = std::move(outputs);
 }
@@ -211,8 +210,8 @@ WithoutFunctions resolve_functions(const UOp& sink) {
   walk(sink, [&](const UOp& u) {
     if (u.op() == Op::DEVICE && u.arg().texts().size() > 1) calls.several_devices = true;
   });
-  UOp resolved = graph_rewrite(sink, functions, calls,
-                               {.order = Order::before_sources, .name = "resolve functions"});
+  UOp resolved =
+      graph_rewrite(sink, functions, calls, {.order = Order::before_sources, .name = "resolve functions"});
   return {std::move(resolved), std::move(calls.bodies)};
 }
 

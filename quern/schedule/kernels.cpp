@@ -352,7 +352,8 @@ class Splitter {
     if (state.op() != Op::SLICE && state.op() != Op::MSELECT && state.op() != Op::MSTACK)
       return memory_under(state);
     UOps sources(state.src().begin(), state.src().end());
-    for (size_t i = 0; i < (state.op() == Op::MSTACK ? sources.size() : 1); i++) sources[i] = plain(sources[i]);
+    for (size_t i = 0; i < (state.op() == Op::MSTACK ? sources.size() : 1); i++)
+      sources[i] = plain(sources[i]);
     return state.with_src(sources);
   }
 

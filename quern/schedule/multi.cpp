@@ -92,9 +92,8 @@ class Expander {
 
   void place_all(const UOp& root) {
     held_.push_back(root);
-    const NodeList order = root.toposort([&](const UOp& u) {
-      return !position_.contains(u) && (u.op() != Op::SINK || same(u, sink_));
-    });
+    const NodeList order = root.toposort(
+        [&](const UOp& u) { return !position_.contains(u) && (u.op() != Op::SINK || same(u, sink_)); });
     for (const UOp& u : order) {
       if (position_.contains(u)) continue;
       Placed placed = place(u);
@@ -120,11 +119,10 @@ class Expander {
       case Op::MSELECT: {
         const Placed& x = of(u.src(0));
         const int64_t i = u.arg().integer();
-        if (i >= x.parts())
-          throw DeviceError(fmt::format("MSELECT: part {} of a tensor on {}", i, x.text()));
+        if (i >= x.parts()) throw DeviceError(fmt::format("MSELECT: part {} of a tensor on {}", i, x.text()));
         if (x.parts() == 1) return {x.value, x.devices, {}};
-        return {select_device(for_other_devices(x.value), i), device_node(x.names()[static_cast<size_t>(i)]),
-                {}};
+        return {
+            select_device(for_other_devices(x.value), i), device_node(x.names()[static_cast<size_t>(i)]), {}};
       }
       case Op::SINK:
         if (!same(u, sink_)) return {u, {}, {}};  // a kernel of the user's
@@ -214,9 +212,10 @@ class Expander {
     for (const UOp& s : u.src()) {
       const Placed& p = of(s);
       if (p.devices && !same(p.devices, result.devices) && (p.parts() > 1 || result.parts() > 1))
-        throw DeviceError(fmt::format("{}: one operand of shape {} is on {}, another on {}; move one with to() "
-                                      "or shard()",
-                                      name(u.op()), shape_text(u.shape()), result.text(), p.text()));
+        throw DeviceError(
+            fmt::format("{}: one operand of shape {} is on {}, another on {}; move one with to() "
+                        "or shard()",
+                        name(u.op()), shape_text(u.shape()), result.text(), p.text()));
       alike &= p.sharding == result.sharding;
     }
     if (alike) return result;
@@ -232,9 +231,10 @@ class Expander {
     if (!x.sharding.cut() || result.sharding.cut()) return result;
     const ReduceArg& arg = u.arg().reduce();
     if (arg.op == Op::NOOP || arg.states != 1)
-      throw DeviceError(fmt::format("a reduce of several values, on {}, goes over a sharded tensor; gather it "
-                                    "first with to()",
-                                    x.text()));
+      throw DeviceError(
+          fmt::format("a reduce of several values, on {}, goes over a sharded tensor; gather it "
+                      "first with to()",
+                      x.text()));
     const UOp own = reduce(x.value, arg.op, arg.axes);
     const ReduceArg over_devices{.op = arg.op, .axes = {}, .states = 1};
     return {UOp::make(Op::ALLREDUCE, u.dtype(), {own, x.devices}, over_devices), x.devices, {}};
@@ -284,10 +284,10 @@ class Expander {
       return {own_part(flip(gathered(x, x.devices), u.arg().ints()), now), x.devices, now};
     if (now.cut()) return {moved(u, x, now), x.devices, now};
     if (u.op() == Op::RESHAPE)
-      throw ShapeError(fmt::format("reshape: {}, sharded on axis {} over {}, to {}: no axis of that can be "
-                                   "divided among the devices in its place; gather it first with to()",
-                                   shape_text(u.src(0).shape()), x.sharding.axis, x.text(),
-                                   shape_text(u.shape())));
+      throw ShapeError(
+          fmt::format("reshape: {}, sharded on axis {} over {}, to {}: no axis of that can be "
+                      "divided among the devices in its place; gather it first with to()",
+                      shape_text(u.src(0).shape()), x.sharding.axis, x.text(), shape_text(u.shape())));
     if (UOp own = part_of_one_device(u, x)) return {own, x.devices, {}};
     UOps sources(u.src().begin(), u.src().end());
     sources[0] = gathered(x, x.devices);
@@ -326,7 +326,8 @@ class Expander {
     const auto at = static_cast<size_t>(x.sharding.axis);
     UOps offsets(u.src().begin() + 1, u.src().begin() + 1 + std::ssize(u.shape()));
     const UOp &size = u.shape()[at], &own = x.value.shape()[at];
-    if (!offsets[at].is_int_const() || !size.is_int_const() || !own.is_int_const() || own.equals(0)) return {};
+    if (!offsets[at].is_int_const() || !size.is_int_const() || !own.is_int_const() || own.equals(0))
+      return {};
     const wide first = offsets[at].int_value(), length = own.int_value(), device = first / length;
     if (size.equals(0) || (first + size.int_value() - 1) / length != device) return {};
     offsets[at] = UOp::index(static_cast<int64_t>(first - device * length));
@@ -343,8 +344,7 @@ class Expander {
     for (int64_t i = 0; i < everywhere.parts(); i++) {
       UOps sources{whole};
       for (const UOp& s : u.src().subspan(1)) sources.push_back(on_device(s, i));
-      parts.push_back(
-          copy_to(u.with_src(sources), device_node(everywhere.names()[static_cast<size_t>(i)])));
+      parts.push_back(copy_to(u.with_src(sources), device_node(everywhere.names()[static_cast<size_t>(i)])));
     }
     return UOp::make(Op::MSTACK, u.dtype(), parts);
   }
@@ -354,9 +354,10 @@ class Expander {
   Placed place_store(const UOp& u) {
     const Placed target = of(u.src(0)), value = of(u.src(1));
     if (value.devices && !same(value.devices, target.devices) && (value.parts() > 1 || target.parts() > 1))
-      throw DeviceError(fmt::format("assign: a value of shape {} on {} is stored on {}; move it with to() or "
-                                    "shard()",
-                                    shape_text(u.src(1).shape()), value.text(), target.text()));
+      throw DeviceError(
+          fmt::format("assign: a value of shape {} on {} is stored on {}; move it with to() or "
+                      "shard()",
+                      shape_text(u.src(1).shape()), value.text(), target.text()));
     if (target.parts() < 2) return rebuilt(u);
     if (!has_memory(base_of(target.value)) || base_of(target.value).op() == Op::COPY ||
         of(base_of(u.src(0))).sharding.cut() != target.sharding.cut()) {
@@ -402,11 +403,13 @@ class Expander {
             inverse[static_cast<size_t>(order[i])] = static_cast<int64_t>(i);
           return permute(x, inverse);
         }
-        default: throw DeviceError(fmt::format("assign: a store through {} of a sharded tensor", name(view.op())));
+        default:
+          throw DeviceError(fmt::format("assign: a store through {} of a sharded tensor", name(view.op())));
       }
     };
     const UOp* view = &u.src(0);
-    for (; is_movement(view->op()); view = &view->src(0)) value = back(*view, value), here = back(*view, here);
+    for (; is_movement(view->op()); view = &view->src(0))
+      value = back(*view, value), here = back(*view, here);
     return store(*view, where(here, value, *view));
   }
 

@@ -42,18 +42,17 @@ std::vector<Step> with_bodies(std::vector<Step> steps, const UOps& bodies) {
 // Which memory stands in the way, and what is stored there.
 [[noreturn]] void refuse(const UOp& graph, const Steps& split) {
   std::string text = "no order of the kernels is right, whatever is copied";
-  if (!split.circle.empty())
-    text += fmt::format(": {} wait for each other", fmt::join(split.circle, ", "));
+  if (!split.circle.empty()) text += fmt::format(": {} wait for each other", fmt::join(split.circle, ", "));
   std::set<std::string> lines;
   for (const UOp& memory : split.contested) {
-    std::string line = fmt::format("\n  memory of {} {} on {}", shape_text(memory.shape()), memory.dtype().name(),
-                                   fmt::join(memory.device(), "+"));
+    std::string line = fmt::format("\n  memory of {} {} on {}", shape_text(memory.shape()),
+                                   memory.dtype().name(), fmt::join(memory.device(), "+"));
     walk(graph, [&](const UOp& u) {
       if (u.op() != Op::AFTER || !same(memory_under(base_of(u)), memory)) return;
       for (const UOp& e : u.src().subspan(1))
-        line += e.op() == Op::STORE ? fmt::format("; {} is stored as {}", name(e.src(1).op()),
-                                                  shape_text(e.src(0).shape()))
-                                    : std::string("; a kernel of the user's writes it");
+        line += e.op() == Op::STORE
+                    ? fmt::format("; {} is stored as {}", name(e.src(1).op()), shape_text(e.src(0).shape()))
+                    : std::string("; a kernel of the user's writes it");
     });
     lines.insert(line);
   }

@@ -31,7 +31,7 @@ Place place_of(const UOp& view) {
 
 }  // namespace
 
-Tensor in_new_memory(const char* who, const Tensor& x) {
+UOp new_memory_like(const char* who, const Tensor& x, DType dtype) {
   const UOp value = x.uop();
   (void)int_shape(who, x);
   const Sharding sharding = Shardings(value)[value];
@@ -40,10 +40,14 @@ Tensor in_new_memory(const char* who, const Tensor& x) {
   const Texts named = value.device();
   const UOp device =
       UOp::make(Op::DEVICE, dtypes::void_, {}, named.empty() ? Texts{default_device()} : named);
-  const UOp memory = new_buffer(value.dtype(), elements, device);
-  const UOp seen = sharded(quern::reshape(memory, sizes), sharding);
-  const UOp written = quern::after(sharding.cut() ? seen : memory, UOps{quern::store(seen, value)});
-  return Tensor(quern::reshape(written, value.shape()));
+  return sharded(quern::reshape(new_buffer(dtype, elements, device), sizes), sharding);
+}
+
+Tensor in_new_memory(const char* who, const Tensor& x) {
+  const UOp seen = new_memory_like(who, x, x.dtype());
+  const UOp& memory = seen.op() == Op::MULTI ? seen : base_of(seen);
+  const UOp value = x.uop();
+  return Tensor(quern::reshape(quern::after(memory, UOps{quern::store(seen, value)}), value.shape()));
 }
 
 void assign_view(const char* who, const UOp& view, const Operand& value) {

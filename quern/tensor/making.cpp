@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "quern/ir/movement.h"
+#include "quern/tensor/assign.h"
 #include "quern/tensor/support.h"
 
 namespace quern {
@@ -54,6 +55,9 @@ Tensor Tensor::ones(const Shape& shape, const Made& made) {
 }
 
 Tensor Tensor::empty_like(const Made& made) const {
+  if (made.device.empty() && devices().size() > 1)
+    return Tensor(detail::new_memory_like("empty_like", *this,
+                                          checked_dtype("empty_like", made.dtype.value_or(dtype()))));
   return empty(shape(), {made.dtype.value_or(dtype()), made.device.empty() ? device() : made.device});
 }
 Tensor Tensor::full_like(const Operand& value, const Made& made) const {

@@ -46,7 +46,8 @@ std::string device_name(const char* who, const std::string& given) {
                          [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
   if (colon == std::string::npos) return kind;
   std::string detail = given.substr(colon + 1);
-  const bool number = !detail.empty() && std::ranges::all_of(detail, [](unsigned char c) { return std::isdigit(c) != 0; });
+  const bool number =
+      !detail.empty() && std::ranges::all_of(detail, [](unsigned char c) { return std::isdigit(c) != 0; });
   if (number && kind != "DISK") {
     detail.erase(0, std::min(detail.find_first_not_of('0'), detail.size()));
     if (detail.empty()) return kind;

@@ -61,7 +61,8 @@ void expect_same(const std::vector<Tensor>& inputs, const Cuts& cuts, int device
   EXPECT_EQ(got.to_vector<float>(), expected.to_vector<float>()) << devices << " devices";
 }
 
-void expect_same_everywhere(const std::vector<Tensor>& inputs, const std::vector<Cuts>& ways, const Function& f) {
+void expect_same_everywhere(const std::vector<Tensor>& inputs, const std::vector<Cuts>& ways,
+                            const Function& f) {
   for (const int devices : {2, 3, 4})
     for (const Cuts& cuts : ways)
       for (const bool realized : {false, true}) {
@@ -73,8 +74,8 @@ void expect_same_everywhere(const std::vector<Tensor>& inputs, const std::vector
 }
 
 const std::vector<Cuts> kOne = {{0}, {1}, {std::nullopt}};
-const std::vector<Cuts> kPairs = {{0, 0},        {1, 1}, {0, std::nullopt}, {std::nullopt, 1}, {0, 1},
-                                  {1, 0}, {std::nullopt, std::nullopt}};
+const std::vector<Cuts> kPairs = {{0, 0}, {1, 1}, {0, std::nullopt},           {std::nullopt, 1},
+                                  {0, 1}, {1, 0}, {std::nullopt, std::nullopt}};
 
 TEST(Multi, Elementwise) {
   expect_same_everywhere({numbers({12, 24}), numbers({12, 24}, 2)}, kPairs, [](const auto& x) {
@@ -98,7 +99,8 @@ TEST(Multi, Movement) {
   expect_same_everywhere(in, kOne, [](const auto& x) { return x[0].permute({1, 0}).contiguous(); });
   expect_same_everywhere(in, kOne, [](const auto& x) { return x[0].flip(0) + 1.0; });
   expect_same_everywhere(in, kOne, [](const auto& x) { return x[0].flip({0, 1}) + x[0]; });
-  expect_same_everywhere(in, kOne, [](const auto& x) { return x[0].reshape({12, 24, 1}).expand({12, 24, 3}) * 2.0; });
+  expect_same_everywhere(in, kOne,
+                         [](const auto& x) { return x[0].reshape({12, 24, 1}).expand({12, 24, 3}) * 2.0; });
   expect_same_everywhere(in, kOne, [](const auto& x) { return x[0].pad({1, 2, 3, 1}) + 1.0; });
   expect_same_everywhere(in, kOne, [](const auto& x) { return x[0].shrink({{{1, 11}}, {{3, 20}}}) + 1.0; });
   expect_same_everywhere(in, kOne, [](const auto& x) { return x[0].shrink({{{0, 3}}, {{6, 12}}}) + 1.0; });
@@ -166,7 +168,8 @@ TEST(Multi, SchedulesAreKnownAgain) {
 
 TEST(Multi, Assign) {
   for (const int devices : {2, 3}) {
-    for (const std::optional<int64_t> axis : {std::optional<int64_t>(0), std::optional<int64_t>(1), std::optional<int64_t>()}) {
+    for (const std::optional<int64_t> axis :
+         {std::optional<int64_t>(0), std::optional<int64_t>(1), std::optional<int64_t>()}) {
       auto run = [&](bool spread) {
         auto on = [&](const Tensor& t) { return spread ? t.shard(interps(devices), axis).realize() : t; };
         const Tensor x = on(numbers({6, 6})), y = on(numbers({6, 6}, 2)), view = x.permute({1, 0});
@@ -241,7 +244,8 @@ TEST(Multi, TrainingStep) {
       });
       ASSERT_EQ(got.size(), expected.size());
       for (size_t i = 0; i < got.size(); i++)
-        EXPECT_NEAR(got[i], expected[i], 1e-5 * std::max(1.0F, std::abs(expected[i]))) << way.name << " " << i;
+        EXPECT_NEAR(got[i], expected[i], 1e-5 * std::max(1.0F, std::abs(expected[i])))
+            << way.name << " " << i;
     }
 }
 
@@ -251,7 +255,8 @@ TEST(Multi, GradientsOfWhatWasCut) {
     const Tensor y = cut ? x.shard(interps(2), axis) : x;
     return (y * y * y).sum().gradient({x})[0];
   };
-  for (const std::optional<int64_t> axis : {std::optional<int64_t>(0), std::optional<int64_t>(1), std::optional<int64_t>()})
+  for (const std::optional<int64_t> axis :
+       {std::optional<int64_t>(0), std::optional<int64_t>(1), std::optional<int64_t>()})
     EXPECT_EQ(gradient(axis, true).to_vector<float>(), gradient(axis, false).to_vector<float>());
 }
 
@@ -289,7 +294,8 @@ TEST(Multi, BetweenListsOfDevices) {
   EXPECT_EQ(two.to("INTERP:1").to_vector<float>(), x.to_vector<float>());
   EXPECT_EQ(two.to("INTERP:7").to_vector<float>(), x.to_vector<float>());
   EXPECT_EQ(two.shard(interps(3), 0).to_vector<float>(), x.to_vector<float>());
-  EXPECT_EQ(two.shard(interps(3), 0).realize().shard(interps(2), 1).realize().to_vector<float>(), x.to_vector<float>());
+  EXPECT_EQ(two.shard(interps(3), 0).realize().shard(interps(2), 1).realize().to_vector<float>(),
+            x.to_vector<float>());
   EXPECT_EQ(two.shard(interps(2), 1).realize().to_vector<float>(), x.to_vector<float>());
   const Tensor whole = x.shard(interps(2)).realize();
   EXPECT_EQ(whole.to("INTERP:1").to_vector<float>(), x.to_vector<float>());
@@ -304,12 +310,14 @@ TEST(Multi, MinusZeroStaysMinusZero) {
 
 TEST(Multi, ConstantsAndEmptyTensors) {
   EXPECT_THAT(Tensor::ones({4}).shard(interps(2), 0).realize().to_vector<float>(), ElementsAre(1, 1, 1, 1));
-  EXPECT_THAT((Tensor::ones({4}).shard(interps(2), 0) + numbers({4}).shard(interps(2), 0)).sum().to_vector<float>(),
-              ElementsAre((numbers({4}) + 1.0).sum().item<float>()));
+  EXPECT_THAT(
+      (Tensor::ones({4}).shard(interps(2), 0) + numbers({4}).shard(interps(2), 0)).sum().to_vector<float>(),
+      ElementsAre((numbers({4}) + 1.0).sum().item<float>()));
   EXPECT_TRUE(Tensor::ones({0, 3}).shard(interps(2), 0).realize().to_vector<float>().empty());
   EXPECT_THAT(numbers({4, 3}).shrink({{{0, 0}}, {{0, 3}}}).shard(interps(2), 0).sum(0).to_vector<float>(),
               ElementsAre(0, 0, 0));
-  const Tensor none = numbers({4, 6}).shrink({{{0, 0}}, {{0, 6}}}).sum(0) + Tensor::arange(6).cast(dtypes::float32);
+  const Tensor none =
+      numbers({4, 6}).shrink({{{0, 0}}, {{0, 6}}}).sum(0) + Tensor::arange(6).cast(dtypes::float32);
   EXPECT_THAT((none.shard(interps(3), 0) + 1.0).to_vector<float>(), ElementsAre(1, 2, 3, 4, 5, 6));
   EXPECT_EQ(Tensor::arange(8).shard(interps(2), 0).cast(dtypes::float32).to_vector<float>(),
             Tensor::arange(8).cast(dtypes::float32).to_vector<float>());
@@ -337,8 +345,7 @@ TEST(Multi, NullDevices) {
 TEST(Multi, MemoryOfTheScheduleIsPlannedForEachDevice) {
   const Tensor x = numbers({4, 64}).shard(interps(2), 0).realize();
   const Tensor y = (x.contiguous() * 2.0).contiguous().sum(1).contiguous().exp().contiguous().sum(0);
-  EXPECT_NEAR(y.item<float>(),
-              (numbers({4, 64}) * 2.0).sum(1).exp().sum(0).item<float>(), 1e-3);
+  EXPECT_NEAR(y.item<float>(), (numbers({4, 64}) * 2.0).sum(1).exp().sum(0).item<float>(), 1e-3);
 }
 
 TEST(MultiErrors, SayWhatIsWrong) {
@@ -349,13 +356,44 @@ TEST(MultiErrors, SayWhatIsWrong) {
   EXPECT_THAT(error_of([&] { (two + x).realize(); }), HasSubstr("INTERP+INTERP:1"));
   EXPECT_THAT(error_of([&] { (inner.reshape({24}) + 1.0).realize(); }),
               HasSubstr("(4, 6), sharded on axis 1 over INTERP+INTERP:1, to (24,): no axis"));
-  EXPECT_THAT(error_of([&] { (two.reshape({3, 8}) + 1.0).realize(); }), HasSubstr("no axis of that can be divided"));
-  EXPECT_THAT(error_of([&] { x.shard(interps(4), 1); }), HasSubstr("cannot be divided evenly among 4 devices"));
+  EXPECT_THAT(error_of([&] { (two.reshape({3, 8}) + 1.0).realize(); }),
+              HasSubstr("no axis of that can be divided"));
+  EXPECT_THAT(error_of([&] { x.shard(interps(4), 1); }),
+              HasSubstr("cannot be divided evenly among 4 devices"));
   EXPECT_THAT(error_of([&] { x.shard({"INTERP", "interp:0"}, 0); }), HasSubstr("INTERP is named twice"));
-  EXPECT_THAT(error_of([&] { two.assign(x); }), HasSubstr("the value is on INTERP, the tensor on INTERP+INTERP:1"));
-  EXPECT_THAT(error_of([&] { x.shard({"INTERP", "NOWHERE"}, 0).realize(); }), HasSubstr("no device 'NOWHERE'"));
+  EXPECT_THAT(error_of([&] { two.assign(x); }),
+              HasSubstr("the value is on INTERP, the tensor on INTERP+INTERP:1"));
+  EXPECT_THAT(error_of([&] { x.shard({"INTERP", "NOWHERE"}, 0).realize(); }),
+              HasSubstr("no device 'NOWHERE'"));
   EXPECT_EQ(inner.reshape({24}).to_vector<float>(), x.to_vector<float>()) << "it is gathered first";
   EXPECT_EQ(two.to_vector<float>(), x.to_vector<float>()) << "what failed changed nothing";
+}
+
+// ---- kernels of the user's
+
+Tensor doubled(const Tensor& x) {
+  return custom_kernel({x.empty_like(), x}, [](const UOps& p) {
+    const UOp r = UOp::range(p[0].dtype().size(), 0);
+    const UOp value = UOp::make(Op::INDEX, dtypes::float32, {p[1], r});
+    const UOp place = UOp::make(Op::INDEX, p[0].dtype(), {p[0], r});
+    const UOp body = UOp::make(Op::STORE, dtypes::void_, {place, value + value});
+    return UOp::make(Op::SINK, dtypes::void_, {UOp::make(Op::END, dtypes::void_, {body, r})},
+                     KernelArg{.name = "doubled", .opts = {}, .reasons = {}});
+  })[0];
+}
+
+TEST(CustomKernel, RunsWhereItsArgumentsAre) {
+  const Tensor x = numbers({4, 3});
+  EXPECT_EQ(doubled(x).to_vector<float>(), (x * 2.0).to_vector<float>());
+  EXPECT_EQ(doubled(x.to("INTERP:1")).to_vector<float>(), (x * 2.0).to_vector<float>());
+}
+
+TEST(CustomKernel, OnSeveralDevices) {
+  const Tensor x = numbers({4, 3}), whole = x.shard(interps(2));
+  EXPECT_EQ((doubled(whole) + whole).to_vector<float>(), (x * 3.0).to_vector<float>()) << "it runs on each";
+  EXPECT_THAT(
+      error_of([&] { doubled(numbers({4, 3}).shard(interps(2), 0)).realize(); }),
+      HasSubstr("custom_kernel: argument 0 of shape (4, 3) is sharded on axis 0 over INTERP+INTERP:1"));
 }
 
 // ---- random programs
@@ -389,9 +427,11 @@ TEST(MultiProperty, RandomProgramsGiveTheSameNumbers) {
           case 4: return small(x[a].sum(axis, true)).expand({12, 12});
           case 5: return x[a].max(axis, true).expand({12, 12});
           case 6: return small(x[a].matmul(x[b]));
-          case 7: return Tensor::cat({x[a].shrink({{{3, 9}}, {{0, 12}}}), x[b].shrink({{{0, 6}}, {{0, 12}}})}, 0);
+          case 7:
+            return Tensor::cat({x[a].shrink({{{3, 9}}, {{0, 12}}}), x[b].shrink({{{0, 6}}, {{0, 12}}})}, 0);
           case 8: return x[a].shrink({{{0, 12}}, {{1, 12}}}).pad({1, 0});
-          case 9: return x[a].reshape({12, 3, 4}).sum(2).reshape({12, 3, 1}).expand({12, 3, 4}).reshape({12, 12});
+          case 9:
+            return x[a].reshape({12, 3, 4}).sum(2).reshape({12, 3, 1}).expand({12, 3, 4}).reshape({12, 12});
           default: {
             const Tensor y = x[a].clone();
             y.shrink({{{axis, 6 + axis}}, {{2, 9}}}).assign(x[b].shrink({{{0, 6}}, {{1, 8}}}));

@@ -148,8 +148,9 @@ TEST(MultiErrors, NameWhatTheyAreAbout) {
   const UOp x = cut({2, 6}, 2, 0);
   EXPECT_THAT(error_of([&] { steps_of(x + memory({4, 6}, device_node("D:7"))); }),
               HasSubstr("ADD: one operand of shape (4, 6) is on D:0+D:1, another on D:7"));
-  EXPECT_THAT(error_of([&] { steps_of(reshape(cut({4, 3}, 2, 1), sizes_of({24})) + memory({24}, devices(2))); }),
-              HasSubstr("reshape: (4, 6), sharded on axis 1 over D:0+D:1, to (24,)"));
+  EXPECT_THAT(
+      error_of([&] { steps_of(reshape(cut({4, 3}, 2, 1), sizes_of({24})) + memory({24}, devices(2))); }),
+      HasSubstr("reshape: (4, 6), sharded on axis 1 over D:0+D:1, to (24,)"));
   EXPECT_THAT(error_of([&] { steps_of(UOp::make(Op::MSELECT, dtypes::float32, {x}, 5)); }),
               HasSubstr("MSELECT: part 5 of a tensor on D:0+D:1"));
   const UOp twice = UOp::make(Op::MULTI, dtypes::float32, {x}, 1);
@@ -161,13 +162,14 @@ TEST(MultiErrors, NameWhatTheyAreAbout) {
 TEST(ScheduleErrors, ACircleNamesTheMemory) {
   static const DeviceSpec spec = gpu_like();
   const UOp device = device_node("D:0"), buffer = new_buffer(dtypes::float32, 16, device);
-  const UOp stored = after(buffer, UOps{store(buffer, full(sizes_of({16}), UOp::constant(dtypes::float32, 2.0)))});
+  const UOp stored =
+      after(buffer, UOps{store(buffer, full(sizes_of({16}), UOp::constant(dtypes::float32, 2.0)))});
   const UOp to = UOp::make(Op::PARAM, dtypes::float32.ptr(16), {}, 0),
             from = UOp::make(Op::PARAM, dtypes::float32.ptr(16), {}, 1), r = UOp::range(16, 0);
   const UOp place = UOp::make(Op::INDEX, to.dtype(), {to, r}),
             value = UOp::make(Op::INDEX, dtypes::float32, {from, r});
-  const UOp body = UOp::sink(UOps{UOp::make(
-      Op::END, dtypes::void_, {UOp::make(Op::STORE, dtypes::void_, {place, value}), r})});
+  const UOp body = UOp::sink(
+      UOps{UOp::make(Op::END, dtypes::void_, {UOp::make(Op::STORE, dtypes::void_, {place, value}), r})});
   const UOp call = UOp::make(Op::CALL, dtypes::void_, {body, buffer, stored});
   const std::string text = error_of([&] {
     make_schedule(UOp::sink(UOps{after(buffer, UOps{call})}),
