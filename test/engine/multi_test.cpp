@@ -249,6 +249,48 @@ TEST(Multi, TrainingStep) {
     }
 }
 
+// A network of images: what layers, pooling, a norm and a loss become when the batch is cut.
+TEST(Multi, ConvolutionsAreTrainedOnPartsOfTheBatch) {
+  auto run = [](int devices) {
+    auto on = [&](const Tensor& t, std::optional<int64_t> axis) {
+      return devices == 1 ? t : t.shard(interps(devices), axis).realize();
+    };
+    const Tensor x = on(numbers({6, 2, 6, 6}), 0), w = on(numbers({4, 2, 3, 3}, 2) * 0.125, {}),
+                 v = on(numbers({16, 5}, 3) * 0.125, {});
+    const Tensor labels = on(Tensor::from(std::vector<int32_t>{0, 4, 2, 1, 3, 2}), 0);
+    const Tensor hidden = x.conv2d(w).relu().max_pool2d({2, 2}).flatten(1).layernorm();
+    const Tensor loss = hidden.matmul(v).sparse_categorical_crossentropy(labels);
+    const std::vector<Tensor> g = loss.gradient({w, v});
+    Floats all = loss.to_vector<float>();
+    for (const Tensor& t : g) {
+      const Floats values = t.to_vector<float>();
+      all.insert(all.end(), values.begin(), values.end());
+    }
+    return all;
+  };
+  const Floats expected = run(1);
+  for (const int devices : {2, 3}) {
+    const Floats got = run(devices);
+    ASSERT_EQ(got.size(), expected.size());
+    for (size_t i = 0; i < got.size(); i++) EXPECT_NEAR(got[i], expected[i], 1e-5) << devices << " " << i;
+  }
+}
+
+TEST(Multi, SymbolicSizes) {
+  const Tensor x = numbers({6, 8});
+  auto run = [&](const Tensor& t, int64_t n) {
+    const Dim size(UOp::variable("n", 1, 8).bind(n));
+    const Tensor part = t.shrink({{{0, 6}}, {{0, size}}});
+    Floats all = (part * 2.0).sum(0).sum().to_vector<float>();
+    for (const Tensor& y : {part + 1.0, part - part.sum(0, true), part.sum(1), part.flip(0) + 1.0}) {
+      const Floats values = y.to_vector<float>();
+      all.insert(all.end(), values.begin(), values.end());
+    }
+    return all;
+  };
+  for (const int64_t n : {1, 5, 8}) EXPECT_EQ(run(x.shard(interps(3), 0), n), run(x, n)) << n;
+}
+
 TEST(Multi, GradientsOfWhatWasCut) {
   const Tensor x = numbers({6, 4});
   auto gradient = [&](const std::optional<int64_t>& axis, bool cut) {

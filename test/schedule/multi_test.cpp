@@ -151,8 +151,11 @@ TEST(MultiErrors, NameWhatTheyAreAbout) {
   EXPECT_THAT(
       error_of([&] { steps_of(reshape(cut({4, 3}, 2, 1), sizes_of({24})) + memory({24}, devices(2))); }),
       HasSubstr("reshape: (4, 6), sharded on axis 1 over D:0+D:1, to (24,)"));
-  EXPECT_THAT(error_of([&] { steps_of(UOp::make(Op::MSELECT, dtypes::float32, {x}, 5)); }),
-              HasSubstr("MSELECT: part 5 of a tensor on D:0+D:1"));
+  EXPECT_THAT(
+      error_of([&] {
+        steps_of(memory({4, 6}, device_node("D:0")) + UOp::make(Op::MSELECT, dtypes::float32, {x}, 5));
+      }),
+      HasSubstr("MSELECT: part 5 of a tensor on D:0+D:1"));
   const UOp twice = UOp::make(Op::MULTI, dtypes::float32, {x}, 1);
   EXPECT_THAT(error_of([&] { steps_of(twice + twice, {1, 2}); }), HasSubstr("is itself cut on axis 0"));
 }
