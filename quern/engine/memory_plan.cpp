@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "quern/schedule/kernels.h"
+#include "quern/schedule/memory_view.h"
 
 namespace quern {
 namespace {

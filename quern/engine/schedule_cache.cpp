@@ -10,9 +10,9 @@
 
 #include "quern/ir/env.h"
 #include "quern/ir/node_map.h"
+#include "quern/schedule/device_parts.h"
 #include "quern/schedule/functions.h"
-#include "quern/schedule/kernels.h"
-#include "quern/schedule/multi.h"
+#include "quern/schedule/memory_view.h"
 
 namespace quern {
 

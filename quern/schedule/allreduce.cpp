@@ -5,8 +5,8 @@
 #include "quern/ir/env.h"
 #include "quern/ir/movement.h"
 #include "quern/ir/rewrite.h"
+#include "quern/schedule/device_parts.h"
 #include "quern/schedule/facts.h"
-#include "quern/schedule/multi.h"
 
 namespace quern {
 namespace {
@@ -69,11 +69,6 @@ const Rules allreduce = [] {
 };
 
 }  // namespace
-
-UOp own_memory(DType dtype, int64_t elements, const UOp& devices, int64_t identity) {
-  return UOp::make(Op::BUFFER, dtype, {UOp::make(Op::LUNIQUE, dtypes::void_, {}, identity), devices},
-                   elements);
-}
 
 UOp lower_allreduce(const UOp& sink) {
   if (!sink.ops_below().contains(Op::ALLREDUCE)) return sink;

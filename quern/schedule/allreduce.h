@@ -11,7 +11,4 @@ namespace quern {
 
 UOp lower_allreduce(const UOp& sink);
 
-// Memory that the schedule needs for itself.
-UOp own_memory(DType dtype, int64_t elements, const UOp& devices, int64_t identity);
-
 }  // namespace quern

@@ -12,9 +12,9 @@
 #include "quern/ir/node_map.h"
 #include "quern/ir/rewrite.h"
 #include "quern/ir/sharding.h"
+#include "quern/schedule/device_parts.h"
 #include "quern/schedule/facts.h"
 #include "quern/schedule/memory_view.h"
-#include "quern/schedule/multi.h"
 #include "quern/schedule/split_reduce.h"
 
 namespace quern {

@@ -9,8 +9,7 @@
 #include "quern/ir/movement.h"
 #include "quern/ir/node_map.h"
 #include "quern/ir/rewrite.h"
-#include "quern/schedule/allreduce.h"
-#include "quern/schedule/multi.h"
+#include "quern/schedule/device_parts.h"
 
 namespace quern {
 namespace {

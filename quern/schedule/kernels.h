@@ -19,8 +19,4 @@ struct Steps {
 };
 Steps split_into_kernels(const UOp& sink);
 
-bool is_memory(const UOp& u);               // global memory: a BUFFER, or what stands for one
-const UOp& memory_under(const UOp& state);  // what AFTERs are about
-UOps states_under(const UOp& used);         // BUFFERs and AFTERs that a SLICE, MSELECT or MSTACK is made from
-
 }  // namespace quern

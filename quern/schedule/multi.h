@@ -13,13 +13,4 @@ namespace quern {
 
 UOp expand_devices(const UOp& sink);
 
-// The value that device i of several has; from memory as it lies.
-UOp select_device(const UOp& x, int64_t device);
-
-// The value itself where it lies in memory as one stretch, else a copy that does.
-UOp for_other_devices(const UOp& x);
-
-// The identity for memory of the schedule's own that no other in the graph has.
-int64_t next_identity(const UOp& sink);
-
 }  // namespace quern

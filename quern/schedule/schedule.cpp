@@ -16,6 +16,7 @@
 #include "quern/schedule/functions.h"
 #include "quern/schedule/kernels.h"
 #include "quern/schedule/limit.h"
+#include "quern/schedule/memory_view.h"
 #include "quern/schedule/merge.h"
 #include "quern/schedule/multi.h"
 #include "quern/schedule/ranges.h"

@@ -5,8 +5,6 @@
 #include "quern/ir/env.h"
 #include "quern/ir/movement.h"
 #include "quern/ir/sharding.h"
-#include "quern/schedule/allreduce.h"
-#include "quern/schedule/multi.h"
 #include "quern/schedule/schedule.h"
 #include "test/schedule/run.h"
 
