@@ -8,6 +8,7 @@
 #include "quern/engine/outputs.h"
 #include "quern/engine/realize.h"
 #include "quern/ir/movement.h"
+#include "quern/ir/sharding.h"
 #include "quern/runtime/buffer.h"
 #include "quern/tensor/tensor.h"
 
@@ -41,8 +42,13 @@ BufferPtr contiguous_memory(const UOp& u) {
   return memory.op() == Op::BUFFER || memory.op() == Op::SLICE ? buffer_of(memory) : nullptr;
 }
 
-// Kernels do not run on files: what is a view of one becomes the same view of a copy.
+// Kernels do not run on files: what is a view of one becomes the same view of a copy. What is on several
+// devices is gathered on the first of them.
 UOp on_a_device_that_computes(const UOp& u) {
+  if (const Texts devices = u.device(); devices.size() > 1) {
+    const UOp &whole = base_of(u), gathered = copy_to(whole, device_node(devices[0]));
+    return same(whole, u) ? gathered : u.substitute({{whole, gathered}});
+  }
   const UOp& base = base_of(u);
   if (base.op() != Op::BUFFER || !base.device()[0].starts_with("DISK")) return u;
   return u.substitute({{base, copy_to(base, device_node(Device::canonical(default_device())))}});
@@ -94,7 +100,7 @@ Tensor Tensor::from_file(const std::string& path, std::optional<Shape> shape, DT
 
 std::vector<std::byte> Tensor::bytes() const {
   const UOp lazy = uop();
-  if (base_of(lazy).op() != Op::BUFFER && !base_of(lazy).is_const()) realize();
+  if (memory_base(lazy).op() != Op::BUFFER && !base_of(lazy).is_const()) realize();
   const UOp value = on_a_device_that_computes(with_values(uop()));
   wide elements = 1;
   for (const int64_t s : known_sizes(value.shape())) elements *= s;

@@ -6,13 +6,11 @@ namespace quern {
 
 std::string describe(const Step& step, bool reasons, bool kernel) {
   const Texts devices = step.buffers.empty() ? Texts() : step.buffers[0].device();
-  const std::string device = devices.empty() ? "" : devices[0];
+  const std::string device = fmt::format("{}", fmt::join(devices, "+"));
   if (step.program.op() == Op::COPY) {
     const Texts from = step.buffers.size() > 1 ? step.buffers[1].device() : Texts();
-    return fmt::format("copy   {} -> {}, {} elements", from.empty() ? "" : from[0], device,
-                       step.buffers[0].arg().kind() == ArgKind::Int && step.buffers[0].op() != Op::PARAM
-                           ? step.buffers[0].arg().integer()
-                           : static_cast<int64_t>(step.buffers[0].shape()[0].vmax()));
+    return fmt::format("copy   {} -> {}, {} elements", fmt::join(from, "+"), device,
+                       static_cast<int64_t>(step.buffers[0].shape()[0].vmax()));
   }
   const bool named = !step.program.arg().none();
   std::string text = fmt::format("kernel {:<20} {:<8} {} buffers",

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "quern/schedule/memory_view.h"
+
 namespace quern {
 namespace {
 
@@ -53,28 +55,36 @@ MemoryPlan plan_memory(const Schedule& schedule) {
     std::vector<Lifetime> lifetimes;
   };
   std::map<std::string, OfDevice> devices;
-  std::unordered_map<UOp, size_t> known;
+  std::unordered_map<UOp, std::vector<size_t>> known;  // where it is, on each of its devices
   for (size_t step = 0; step < schedule.steps.size(); step++) {
     for (const UOp& memory : schedule.steps[step].buffers) {
-      const UOp& buffer = memory.op() == Op::SLICE ? memory.src(0) : memory;
-      if (buffer.op() != Op::BUFFER || buffer.src(0).op() != Op::LUNIQUE) continue;
-      OfDevice& device = devices[buffer.src(1).arg().texts()[0]];
-      const auto [at, added] = known.emplace(buffer, device.buffers.size());
-      if (added) {
-        device.buffers.push_back(buffer);
-        device.lifetimes.push_back(
-            {buffer.arg().integer() * buffer.dtype().bytes(), static_cast<int64_t>(step), 0});
+      for (const UOp& buffer : states_under(memory)) {
+        if (buffer.op() != Op::BUFFER || buffer.src(0).op() != Op::LUNIQUE) continue;
+        const Texts& names = buffer.src(1).arg().texts();
+        const auto [at, added] = known.emplace(buffer, std::vector<size_t>());
+        for (size_t i = 0; i < names.size(); i++) {
+          OfDevice& device = devices[names[i]];
+          if (added) {
+            at->second.push_back(device.buffers.size());
+            device.buffers.push_back(buffer);
+            device.lifetimes.push_back(
+                {buffer.arg().integer() * buffer.dtype().bytes(), static_cast<int64_t>(step), 0});
+          }
+          device.lifetimes[at->second[i]].last = static_cast<int64_t>(step);
+        }
       }
-      device.lifetimes[at->second].last = static_cast<int64_t>(step);
     }
   }
   MemoryPlan plan;
+  for (const auto& [buffer, at] : known) plan.places[buffer].resize(at.size());
   for (const auto& [name, device] : devices) {
     const Placement placement = place(device.lifetimes);
     plan.arenas[name] = placement.bytes;
     plan.bytes_saved -= placement.bytes;
     for (size_t i = 0; i < device.buffers.size(); i++) {
-      plan.places.emplace(device.buffers[i], MemoryPlan::Place{name, placement.offsets[i]});
+      const Texts& names = device.buffers[i].src(1).arg().texts();
+      const auto number = static_cast<size_t>(std::ranges::find(names, name) - names.begin());
+      plan.places[device.buffers[i]][number] = {name, placement.offsets[i]};
       plan.bytes_saved += aligned(device.lifetimes[i].bytes);
     }
   }

@@ -25,13 +25,13 @@ struct Placement {
 // The largest first, each into the tightest gap that is free while it is in use.
 Placement place(std::span<const Lifetime> lifetimes);
 
-// Each LUNIQUE BUFFER of a schedule in the arena of its device.
+// Each LUNIQUE BUFFER of a schedule in the arena of its device, or in those of all its devices.
 struct MemoryPlan {
   struct Place {
     std::string device;
     int64_t offset;
   };
-  std::unordered_map<UOp, Place> places;
+  std::unordered_map<UOp, std::vector<Place>> places;
   std::map<std::string, int64_t> arenas;  // bytes, by device
   int64_t bytes_saved = 0;                // compared with memory of its own for each
 };

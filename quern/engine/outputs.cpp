@@ -7,6 +7,7 @@
 
 #include "quern/ir/movement.h"
 #include "quern/ir/node_map.h"
+#include "quern/ir/sharding.h"
 #include "quern/runtime/device.h"
 #include "quern/tensor/tensor.h"
 
@@ -25,7 +26,8 @@ UOp without_binds(const UOp& u, bool values) {
 // The memory that is seen through views and AFTERs; none if something is computed.
 UOp memory_under(const UOp& x) {
   const UOp* u = &x;
-  while (is_movement(u->op()) || u->op() == Op::AFTER || u->op() == Op::SLICE) u = &u->src(0);
+  while (is_movement(u->op()) || u->op() == Op::AFTER || u->op() == Op::SLICE || u->op() == Op::MULTI)
+    u = &u->src(0);
   return u->op() == Op::BUFFER ? *u : UOp();
 }
 
@@ -55,18 +57,21 @@ UOp seen_as(const UOp& memory, const UOps& shape) {
   return shrink(reshape(memory, most), UOps(shape.size(), UOp::index(0)), shape);
 }
 
-UOp memory_for(const UOp& value) {
-  const Texts devices = value.device();
-  if (devices.size() > 1)
-    throw DeviceError(
-        fmt::format("realize: a tensor on {} devices: several are not supported yet", devices.size()));
+// The same, cut among the devices that the memory is on.
+UOp seen_as(const UOp& memory, const UOps& shape, Sharding sharding) {
+  return sharded(seen_as(memory, part_sizes(shape, sharding)), sharding);
+}
+
+UOp memory_for(const UOp& value, Sharding sharding) {
+  Texts devices = value.device();
+  if (devices.empty()) devices = {Device::canonical(default_device())};
   wide elements = 1;
-  for (const UOp& s : value.shape()) elements *= greatest(s);
+  for (const UOp& s : part_sizes(value.shape(), sharding)) elements *= greatest(s);
   if (elements * value.dtype().bytes() > wide{1} << 60)
     throw Error(fmt::format("realize: a tensor of shape {} and dtype {} does not fit into memory",
                             shape_text(value.shape()), value.dtype().name()));
   return new_buffer(value.dtype(), static_cast<int64_t>(elements),
-                    device_node(devices.empty() ? Device::canonical(default_device()) : devices[0]));
+                    UOp::make(Op::DEVICE, dtypes::void_, {}, devices));
 }
 
 class Gatherer {
@@ -82,7 +87,7 @@ class Gatherer {
 
  private:
   bool add(const UOp& u, bool even_memory) {
-    const UOp& base = base_of(u);
+    const UOp& base = memory_base(u);
     if (!even_memory) {
       if (base.op() == Op::BUFFER || base.op() == Op::SLICE) return false;
       if (is_state(base)) return wanted_.insert(base);
@@ -100,7 +105,7 @@ class Gatherer {
         written_.insert(memory_under(u));
       }
       const bool writes = is_state(u) || u.op() == Op::STORE;
-      if (writes && base_of(u.src(0)).op() == Op::AFTER) superseded_.insert(base_of(u.src(0)));
+      if (writes && memory_base(u.src(0)).op() == Op::AFTER) superseded_.insert(memory_base(u.src(0)));
     });
   }
 
@@ -115,7 +120,7 @@ class Gatherer {
       });
     bool added = false;
     for (const UOp& u : live_) {
-      const UOp& base = base_of(u);
+      const UOp& base = memory_base(u);
       if (contiguous_.contains(base)) added |= wanted_.insert(base);
       if (reads_old.contains(u) && !wanted_.contains(u)) added |= add(u, !is_state(base));
     }
@@ -130,6 +135,7 @@ class Gatherer {
     NodeMap<UOp> done, places;  // nodes as values, and as memory that is written
     UOps sources;
     const UOp all = UOp::sink(wanted_.order);
+    const Shardings shardings(all);
     walk(all, [&](const UOp& u) {
       if (same(u, all)) return;
       const bool writes = u.op() == Op::STORE || u.op() == Op::AFTER;
@@ -143,7 +149,8 @@ class Gatherer {
         return changed ? u.with_src(sources) : u;
       };
       const UOp now = rebuilt(writes);
-      places.emplace(u, is_movement(u.op()) || u.op() == Op::SLICE ? rebuilt(true) : now);
+      const bool is_view = is_movement(u.op()) || u.op() == Op::SLICE || u.op() == Op::MULTI;
+      places.emplace(u, is_view ? rebuilt(true) : now);
       if (is_last(u)) {
         outputs.push_back(now);
         result.replaced.emplace(u, settled(u));
@@ -153,11 +160,13 @@ class Gatherer {
         return;
       }
       const UOp& value = now.op() == Op::CONTIGUOUS ? now.src(0) : now;
-      const UOp memory = memory_for(value);
-      const UOp state = after(memory, UOps{store(seen_as(memory, value.shape()), value)});
+      const Sharding sharding = shardings[u];
+      const UOp memory = memory_for(value, sharding), seen = seen_as(memory, value.shape(), sharding);
+      const UOp effect = store(seen, value);
+      const UOp state = after(sharding.cut() ? seen : memory, UOps{effect});
       outputs.push_back(state);
-      result.replaced.emplace(u, seen_as(memory, value.shape()));
-      done.emplace(u, seen_as(state, value.shape()));
+      result.replaced.emplace(u, seen);
+      done.emplace(u, sharding.cut() ? state : seen_as(state, value.shape()));
     });
     std::unordered_set<UOp> seen;
     std::erase_if(outputs, [&](const UOp& o) { return !seen.insert(o).second; });

@@ -8,6 +8,7 @@
 #include "quern/engine/describe.h"
 #include "quern/ir/env.h"
 #include "quern/ir/node_map.h"
+#include "quern/ir/sharding.h"
 #include "quern/runtime/buffer.h"
 #include "quern/runtime/counters.h"
 
@@ -22,22 +23,32 @@ class Memory {
       arenas_[device] = std::make_shared<Buffer>(Device::get(device), dtypes::uint8, bytes);
   }
 
-  BufferPtr find(const UOp& node) {
-    if (node.op() == Op::PARAM) return buffer_of(memory_.at(static_cast<size_t>(node.arg().integer())));
+  // What a node of a step stands for on a device, by its number among those of the node.
+  BufferPtr find(const UOp& node, size_t device) {
+    if (node.op() == Op::PARAM) return user(memory_.at(static_cast<size_t>(node.arg().integer())), device);
+    if (node.op() == Op::MSELECT) return find(node.src(0), static_cast<size_t>(node.arg().integer()));
+    if (node.op() == Op::MSTACK) return find(node.src(device), 0);
     if (node.op() == Op::SLICE) {
       const UOp offset = node.src(1).simplify();
       QUERN_CHECK(offset.is_int_const(), "a SLICE at an offset that is not constant");
-      return std::make_shared<Buffer>(find(node.src(0)), node.dtype(), node.arg().integer(),
+      return std::make_shared<Buffer>(find(node.src(0), device), node.dtype(), node.arg().integer(),
                                       static_cast<int64_t>(offset.int_value()) * node.dtype().bytes());
     }
-    if (node.op() == Op::BUFFER && node.src(0).op() == Op::UNIQUE) return buffer_of(node);
-    const auto place = plan_.places.find(node);
-    QUERN_CHECK(place != plan_.places.end(), "a step on what is no memory: " + std::string(name(node.op())));
-    return std::make_shared<Buffer>(arenas_.at(place->second.device), node.dtype(), node.arg().integer(),
-                                    place->second.offset);
+    if (node.op() == Op::BUFFER && node.src(0).op() == Op::UNIQUE) return user(node, device);
+    const auto known = plan_.places.find(node);
+    QUERN_CHECK(known != plan_.places.end(), "a step on what is no memory: " + std::string(name(node.op())));
+    const MemoryPlan::Place& place = known->second[one_of(known->second.size(), device)];
+    return std::make_shared<Buffer>(arenas_.at(place.device), node.dtype(), node.arg().integer(),
+                                    place.offset);
   }
 
  private:
+  // Memory on one device is the same for all: the device that runs the kernel refuses it if it is another's.
+  static size_t one_of(size_t devices, size_t device) { return devices == 1 ? 0 : device; }
+  static BufferPtr user(const UOp& buffer, size_t device) {
+    return buffer_of(buffer, one_of(buffer.src(1).arg().texts().size(), device));
+  }
+
   const MemoryPlan& plan_;
   const UOps& memory_;
   std::map<std::string, BufferPtr> arenas_;
@@ -66,33 +77,46 @@ int64_t estimated_operations(const UOp& kernel, const VariableValues& variables)
 
 }  // namespace
 
-void run_schedule(const Prepared& prepared, const UOps& memory, const VariableValues& variables) {
+namespace {
+
+// A kernel, or a copy, on one of the devices that the step is for.
+int64_t run_step(const Step& step, const std::vector<BufferPtr>& buffers, const VariableValues& variables) {
+  if (step.program.op() == Op::COPY) {
+    copy(*buffers[0], *buffers[1]);
+    return 0;
+  }
+  const auto program = buffers[0]->device().compile(step.program);
+  std::vector<Argument> arguments;
+  for (const BufferPtr& buffer : buffers) {
+    if (&buffer->device() != &buffers[0]->device())
+      throw DeviceError(fmt::format("a kernel on {} cannot use memory of {}: move it first, with to()",
+                                    buffers[0]->device().name(), buffer->device().name()));
+    arguments.push_back(buffer->argument());
+  }
+  program->run(arguments, variables);
+  GlobalCounters::kernels++;
+  return estimated_operations(step.program, variables);
+}
+
+}  // namespace
+
+void run_schedule(const Prepared& prepared, const UOps& memory, const VariableValues& given) {
   Memory all(prepared, memory);
+  VariableValues variables = given;
   for (const Step& step : prepared.schedule.steps) {
-    std::vector<BufferPtr> buffers;
-    int64_t bytes = 0;
-    for (const UOp& node : step.buffers) {
-      buffers.push_back(all.find(node));
-      bytes += buffers.back()->bytes();
-    }
-    QUERN_CHECK(!buffers.empty(), "a step without memory");
+    QUERN_CHECK(!step.buffers.empty(), "a step without memory");
     const bool tells = env::DEBUG() >= 2;
     const auto start = std::chrono::steady_clock::now();
-    int64_t operations = 0;
-    if (step.program.op() == Op::COPY) {
-      copy(*buffers[0], *buffers[1]);
-    } else {
-      const auto program = buffers[0]->device().compile(step.program);
-      std::vector<Argument> arguments;
-      for (const BufferPtr& buffer : buffers) {
-        if (&buffer->device() != &buffers[0]->device())
-          throw DeviceError(fmt::format("a kernel on {} cannot use memory of {}: move it first, with to()",
-                                        buffers[0]->device().name(), buffer->device().name()));
-        arguments.push_back(buffer->argument());
+    int64_t operations = 0, bytes = 0;
+    const size_t devices = step.buffers[0].device().size();
+    for (size_t device = 0; device < devices; device++) {
+      std::vector<BufferPtr> buffers;
+      for (const UOp& node : step.buffers) {
+        buffers.push_back(all.find(node, device));
+        bytes += buffers.back()->bytes();
       }
-      program->run(arguments, variables);
-      operations = estimated_operations(step.program, variables);
-      GlobalCounters::kernels++;
+      if (devices > 1) variables[kDeviceNumber] = static_cast<int64_t>(device);
+      operations += run_step(step, buffers, variables);
     }
     GlobalCounters::operations += operations;
     GlobalCounters::bytes += bytes;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <map>
 #include <mutex>
@@ -10,10 +11,14 @@
 #include "quern/ir/env.h"
 #include "quern/ir/movement.h"
 #include "quern/ir/node_map.h"
+#include "quern/schedule/device_parts.h"
+#include "quern/schedule/functions.h"
+#include "quern/schedule/memory_view.h"
 
 namespace quern {
 
-Stripped strip(const UOp& sink) {
+Stripped strip(const UOp& given) {
+  const UOp sink = with_closed_functions(given);
   Stripped result;
   NodeMap<UOp> done;
   auto bare = [&](const UOp& u) -> UOp {
@@ -64,8 +69,12 @@ namespace {
 
 // What else a schedule depends on.
 Ints settings() {
-  return {env::PCONTIG(), env::MAX_KERNEL_BUFFERS(), env::SPLIT_REDUCEOP(), env::REDUCEOP_SPLIT_THRESHOLD(),
-          env::REDUCEOP_SPLIT_SIZE()};
+  return {env::PCONTIG(),
+          env::MAX_KERNEL_BUFFERS(),
+          env::SPLIT_REDUCEOP(),
+          env::REDUCEOP_SPLIT_THRESHOLD(),
+          env::REDUCEOP_SPLIT_SIZE(),
+          env::RING()};
 }
 
 struct Cache {
@@ -81,7 +90,50 @@ Cache& cache() {
 
 }  // namespace
 
-std::shared_ptr<const Prepared> prepare(const UOp& stripped_sink) {
+namespace {
+
+std::shared_ptr<const Prepared> prepared(const UOp& stripped_sink, int depth);
+
+// Calls of functions become the steps of what is called, over the memory of the call.
+std::vector<Step> with_calls_expanded(std::vector<Step> steps, int depth) {
+  if (std::ranges::none_of(steps, &Step::is_call)) return steps;
+  int64_t next = 0;
+  for (const Step& step : steps)
+    for (const UOp& b : step.buffers) next = std::max(next, next_identity(b));
+  std::vector<Step> all;
+  for (Step& step : steps) {
+    if (!step.is_call) {
+      all.push_back(std::move(step));
+      continue;
+    }
+    const auto body = prepared(step.program, depth + 1);
+    std::unordered_map<UOp, UOp> memory;
+    auto add = [&](const UOp& u) {
+      if (u.op() == Op::PARAM)
+        memory.emplace(u, step.buffers.at(static_cast<size_t>(u.arg().integer())));
+      else if (u.op() == Op::BUFFER && !memory.contains(u))
+        memory.emplace(u, u.with_src(UOps{UOp::make(Op::LUNIQUE, dtypes::void_, {}, next++), u.src(1)}));
+    };
+    for (const Step& inner : body->schedule.steps) {
+      Step made{inner.program, {}};
+      for (const UOp& b : inner.buffers) {
+        for (const UOp& u : states_under(b)) add(u);
+        made.buffers.push_back(b.substitute(memory));
+      }
+      all.push_back(std::move(made));
+    }
+  }
+  return all;
+}
+
+constexpr int kMostNested = 64;
+
+std::shared_ptr<const Prepared> prepared(const UOp& stripped_sink, int depth) {
+  if (depth > kMostNested)
+    throw Error(
+        fmt::format("functions that are compiled on their own call each other {} deep; the most is {}", depth,
+                    kMostNested));
+  const bool tells = env::DEBUG() >= 1 && depth == 0;
   Cache& all = cache();
   const Ints key = settings();
   {
@@ -89,7 +141,7 @@ std::shared_ptr<const Prepared> prepare(const UOp& stripped_sink) {
     auto& schedules = all.schedules[key];
     if (const auto found = schedules.find(stripped_sink); found != schedules.end()) {
       all.counts.hits++;
-      if (env::DEBUG() >= 1)
+      if (tells)
         std::fputs(fmt::format("schedule: {} steps, known\n", found->second->schedule.steps.size()).c_str(),
                    stderr);
       return found->second;
@@ -98,8 +150,9 @@ std::shared_ptr<const Prepared> prepare(const UOp& stripped_sink) {
   auto made = std::make_shared<Prepared>();
   made->schedule = make_schedule(
       stripped_sink, [](const std::string& name) -> const DeviceSpec& { return Device::get(name).spec(); });
+  made->schedule.steps = with_calls_expanded(std::move(made->schedule.steps), depth);
   made->plan = plan_memory(made->schedule);
-  if (env::DEBUG() >= 1)
+  if (tells)
     std::fputs(fmt::format("schedule: {} steps, made; memory plan saves {} bytes\n",
                            made->schedule.steps.size(), made->plan.bytes_saved)
                    .c_str(),
@@ -110,6 +163,10 @@ std::shared_ptr<const Prepared> prepare(const UOp& stripped_sink) {
   if (all.schedules[key].emplace(stripped_sink, made).second) all.counts.size++;
   return made;
 }
+
+}  // namespace
+
+std::shared_ptr<const Prepared> prepare(const UOp& stripped_sink) { return prepared(stripped_sink, 0); }
 
 CacheCounts schedule_cache_counts() {
   const std::lock_guard lock(cache().mutex);

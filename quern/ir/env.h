@@ -26,6 +26,7 @@ namespace quern::env {
   NUMBER(SPLIT_REDUCEOP, 1, 0, 1, "large reduces are split into two kernels")                                    \
   NUMBER(REDUCEOP_SPLIT_THRESHOLD, 32768, 1, 1 << 30, "reduces of fewer elements for each output are not split")  \
   NUMBER(REDUCEOP_SPLIT_SIZE, 22, 8, 32, "logarithm of the most elements between the two kernels of a split reduce") \
+  NUMBER(RING, 1, 0, 2, "values of devices are combined around a ring: 0 never, 1 if large, 2 always")             \
   FLAG(NO_COLOR, "output has no colours")
 // clang-format on
 

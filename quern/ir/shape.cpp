@@ -325,6 +325,14 @@ Texts UOp::device() const {
       const auto i = static_cast<size_t>(u->arg().integer());
       return i < all.size() ? Texts{all[i]} : Texts{};
     }
+    if (u->op() == Op::MSTACK) {  // its shards are memory: the walk from each of them is short
+      Texts all;
+      for (const UOp& s : u->src()) {
+        const Texts of = s.device();
+        all.insert(all.end(), of.begin(), of.end());
+      }
+      return all;
+    }
     const UOp* next = named_last ? &u->src().back() : nullptr;
     for (size_t i = 0; !next && i < u->src().size(); i++)
       if (u->src(i).ops_below().contains(Op::DEVICE)) next = &u->src(i);

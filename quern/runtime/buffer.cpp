@@ -90,6 +90,7 @@ void Buffer::copy_out(std::span<std::byte> to) {
 void copy(Buffer& to, Buffer& from) {
   if (from.bytes() > to.bytes())
     throw Error(fmt::format("{} bytes are copied into memory of {} bytes", from.bytes(), to.bytes()));
+  if (!from.device().holds_values() && !to.device().holds_values()) return;
   if (from.device().is_host_memory()) {
     to.device().copy_in(to.memory(), from.memory(), from.bytes());
   } else if (to.device().is_host_memory()) {
@@ -111,14 +112,14 @@ namespace {
 
 struct Registry {
   std::mutex mutex;
-  std::unordered_map<int64_t, BufferPtr> buffers;
+  std::unordered_map<int64_t, std::vector<BufferPtr>> buffers;  // one for each device
 };
 
 // Never freed: nodes may go after static objects have.
 Registry& registry() {
   static auto* const made = [] {
     on_identity_freed([](int64_t identity) noexcept {
-      BufferPtr last;  // freed after the lock is
+      std::vector<BufferPtr> last;  // freed after the lock is
       const std::lock_guard lock(registry().mutex);
       const auto found = registry().buffers.find(identity);
       if (found == registry().buffers.end()) return;
@@ -133,17 +134,21 @@ Registry& registry() {
 int64_t identity_of(const UOp& buffer) {
   if (buffer.op() != Op::BUFFER || buffer.src(0).op() != Op::UNIQUE)
     throw Error(fmt::format("{} is not memory: expected a BUFFER with an identity", name(buffer.op())));
-  if (buffer.src(1).arg().texts().size() != 1)
-    throw DeviceError(fmt::format("memory on {} devices: expected one", buffer.src(1).arg().texts().size()));
   return buffer.src(0).arg().integer();
 }
 
-void check_fits(const UOp& node, const Buffer& buffer) {
+void check_fits(const UOp& node, const Buffer& buffer, size_t device) {
+  const std::string& name = node.src(1).arg().texts().at(device);
   if (buffer.dtype() != node.dtype() || buffer.elements() != node.arg().integer() ||
-      buffer.device().name() != Device::canonical(node.src(1).arg().texts()[0]))
+      buffer.device().name() != Device::canonical(name))
     throw Error(fmt::format("BUFFER of {} {} on {} stands for memory of {} {} on {}", node.arg().integer(),
-                            node.dtype().name(), node.src(1).arg().texts()[0], buffer.elements(),
-                            buffer.dtype().name(), buffer.device().name()));
+                            node.dtype().name(), name, buffer.elements(), buffer.dtype().name(),
+                            buffer.device().name()));
+}
+
+void check_one_device(const UOp& memory) {
+  const size_t devices = memory.src(1).arg().texts().size();
+  if (devices != 1) throw DeviceError(fmt::format("memory on {} devices: expected one", devices));
 }
 
 }  // namespace
@@ -155,19 +160,30 @@ BufferPtr buffer_of(const UOp& memory) {
     return std::make_shared<Buffer>(buffer_of(memory.src(0)), memory.dtype(), memory.arg().integer(),
                                     static_cast<int64_t>(offset.int_value()) * memory.dtype().bytes());
   }
+  (void)identity_of(memory);
+  check_one_device(memory);
+  return buffer_of(memory, 0);
+}
+
+BufferPtr buffer_of(const UOp& memory, size_t device) {
   const int64_t identity = identity_of(memory);
+  const Texts& names = memory.src(1).arg().texts();
+  if (device >= names.size())
+    throw DeviceError(fmt::format("memory on {}: there is no device {}", fmt::join(names, "+"), device));
   Registry& all = registry();
   {
     const std::lock_guard lock(all.mutex);
     if (const auto found = all.buffers.find(identity); found != all.buffers.end()) {
-      check_fits(memory, *found->second);
-      return found->second;
+      const BufferPtr& known = found->second.at(device);
+      check_fits(memory, *known, device);
+      return known;
     }
   }
-  auto made = std::make_shared<Buffer>(Device::get(memory.src(1).arg().texts()[0]), memory.dtype(),
-                                       memory.arg().integer());
+  std::vector<BufferPtr> made;
+  for (const std::string& name : names)
+    made.push_back(std::make_shared<Buffer>(Device::get(name), memory.dtype(), memory.arg().integer()));
   const std::lock_guard lock(all.mutex);
-  return all.buffers.emplace(identity, std::move(made)).first->second;
+  return all.buffers.emplace(identity, std::move(made)).first->second.at(device);
 }
 
 bool has_buffer(const UOp& memory) {
@@ -177,10 +193,12 @@ bool has_buffer(const UOp& memory) {
 }
 
 void set_buffer(const UOp& memory, BufferPtr buffer) {
-  check_fits(memory, *buffer);
   const int64_t identity = identity_of(memory);
+  check_one_device(memory);
+  check_fits(memory, *buffer, 0);
+  std::vector<BufferPtr> all{std::move(buffer)};
   const std::lock_guard lock(registry().mutex);
-  std::swap(registry().buffers[identity], buffer);
+  std::swap(registry().buffers[identity], all);
 }
 
 }  // namespace quern

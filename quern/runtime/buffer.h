@@ -58,6 +58,9 @@ void copy(Buffer& to, Buffer& from);
 // constant offset, a part of it.
 BufferPtr buffer_of(const UOp& memory);
 
+// Of a BUFFER on several devices: the memory that it has on one of them.
+BufferPtr buffer_of(const UOp& memory, size_t device);
+
 // Whether it was ever asked for: if not, its contents are whatever they will be.
 bool has_buffer(const UOp& memory);
 

@@ -52,6 +52,7 @@ class Device {
   virtual void copy_in(void* to, const void* from, int64_t bytes) = 0;
   virtual void copy_out(void* to, const void* from, int64_t bytes) = 0;
   virtual bool is_host_memory() const { return false; }  // its memory can be read and written by anyone
+  virtual bool holds_values() const { return true; }     // what was written can be read
 
   // A kernel (SINK) or what the compiler makes of it for this device. Programs are kept while the kernel is.
   virtual std::shared_ptr<const Program> compile(const UOp& kernel) = 0;

@@ -27,6 +27,7 @@ class NullDevice : public Device {
  public:
   explicit NullDevice(std::string name) : Device(std::move(name), null_spec()) {}
   void* allocate(int64_t /*bytes*/) override { return nullptr; }
+  bool holds_values() const override { return false; }
   void free(void* /*memory*/, int64_t /*bytes*/) noexcept override {}
   void copy_in(void* /*to*/, const void* /*from*/, int64_t /*bytes*/) override {}
   void copy_out(void* /*to*/, const void* /*from*/, int64_t bytes) override {

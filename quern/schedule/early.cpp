@@ -3,13 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <unordered_map>
+#include <set>
+#include <utility>
 
 #include "quern/ir/error.h"
 #include "quern/ir/eval.h"
 #include "quern/ir/movement.h"
 #include "quern/ir/node_map.h"
 #include "quern/ir/rewrite.h"
+#include "quern/ir/sharding.h"
+#include "quern/schedule/device_parts.h"
 #include "quern/schedule/facts.h"
 #include "quern/schedule/memory_view.h"
 #include "quern/schedule/split_reduce.h"
@@ -17,36 +20,11 @@
 namespace quern {
 namespace {
 
-// ---- functions
-// ----------------------------------------------------------------------------------------------
-
-std::string described(const UOp& u) { return fmt::format("{} {}", u.dtype().name(), shape_text(u.shape())); }
-
-UOp inline_function(const UOp& call) {
-  const UOp& body = call.src(0);
-  const Sources arguments = call.src().subspan(1);
-  const std::string& name = call.arg().function().name;
-  std::unordered_map<UOp, UOp> map;
-  for (const UOp& p : body.toposort()) {
-    if (p.op() != Op::PARAM || p.dtype().is_ptr()) continue;
-    const auto slot = static_cast<size_t>(p.arg().integer());
-    if (slot >= arguments.size())
-      throw Error(fmt::format("function {}: it has a parameter {}, but {} arguments were given", name, slot,
-                              arguments.size()));
-    const UOp& a = arguments[slot];
-    if (p.dtype() != a.dtype() || !same_sizes(p.shape(), a.shape()))
-      throw ShapeError(
-          fmt::format("function {}: argument {} is {}, expected {}", name, slot, described(a), described(p)));
-    map.emplace(p, a);
-  }
-  return body.substitute(map);
-}
-
 // ---- copies
 // -------------------------------------------------------------------------------------------------
 
 UOp simplify_copy(const UOp& copy, const UOp& x, const UOp& device) {
-  if (base_of(x).is_const()) return x;
+  if (base_of(x).is_const() || !x.ops_below().contains(Op::DEVICE)) return x;  // it is everywhere
   if (x.device() == device.arg().texts()) return x;
   if (x.op() == Op::EXPAND || x.op() == Op::PERMUTE || x.op() == Op::FLIP) {  // less is copied, or as it lies
     UOps sources(x.src().begin(), x.src().end());
@@ -54,6 +32,20 @@ UOp simplify_copy(const UOp& copy, const UOp& x, const UOp& device) {
     return x.with_src(sources);
   }
   return {};
+}
+
+// What turned out to be made from constants alone is on no device, and needs no memory.
+UOp select_of_constants(const UOp& u) {
+  return u.src(0).ops_below().contains(Op::DEVICE) ? UOp() : select_device(u.src(0), u.arg().integer());
+}
+UOp stack_of_constants(const UOp& u) {
+  if (u.ops_below().contains(Op::DEVICE)) return {};
+  UOp result = u.src(0);
+  const UOp number = device_number(std::ssize(u.src()));
+  for (size_t i = 1; i < u.src().size(); i++)
+    if (!same(u.src(i), u.src(0)))
+      result = where(full(u.shape(), eq(number, static_cast<int64_t>(i))), u.src(i), result);
+  return result;
 }
 
 // ---- stores
@@ -110,13 +102,13 @@ UOp merge_reshapes(const UOp& u) {
   return reshape(x, u.shape());
 }
 
-constexpr OpSet kEmptied = (ops::elementwise | ops::movement | OpSet{Op::REDUCE, Op::CONTIGUOUS, Op::COPY});
+constexpr OpSet kEmptied =
+    (ops::elementwise | ops::movement | OpSet{Op::REDUCE, Op::CONTIGUOUS, Op::COPY, Op::MSELECT, Op::MSTACK});
 
 const Rules early = [] {
   const Pat x = var("x");
   return RuleList{
       {op(Op::BIND, {x}).and_more(), [](const UOp& v) { return v; }, "a bound variable -> the variable"},
-      {op(Op::FUNCTION).as("call"), inline_function, "a call -> the function's body"},
       {op(Op::GETTUPLE, {op(Op::TUPLE).as("tuple")}).as("get"),
        [](const UOp& get, const UOp& tuple) { return tuple.src(static_cast<size_t>(get.arg().integer())); },
        "a value of a tuple -> the value"},
@@ -133,6 +125,8 @@ const Rules early = [] {
        "contiguous(memory) -> memory"},
       {op(Op::COPY, {x, var("device")}).as("copy"), simplify_copy,
        "copies of constants, to the same device, of views"},
+      {op(Op::MSELECT).as("u"), select_of_constants, "a device's part of constants -> the constants"},
+      {op(Op::MSTACK).as("u"), stack_of_constants, "parts made from constants -> the one of each device"},
       {op(Op::STORE, {var("target"), var("value")}).as("store"), simplify_store,
        "stores of nothing, of itself"},
       {op(Op::AFTER).as("u"), simplify_after, "memory is under movement ops; the same twice -> once"},
@@ -164,6 +158,24 @@ UOp with_values_first(const UOp& sink, const UOps& stores) {
   return *done.find(sink);
 }
 
+namespace {
+
+// Whether the kernel that is called stores into this argument.
+bool writes(const UOp& call, const UOp& memory) {
+  bool found = false;
+  walk(call.src(0), [&](const UOp& u) {
+    if (u.op() != Op::STORE) return;
+    const UOp* target = &u.src(0);
+    while (target->op() != Op::PARAM && !target->src().empty()) target = &target->src(0);
+    if (target->op() != Op::PARAM) return;
+    const auto slot = static_cast<size_t>(target->arg().integer());
+    found |= slot + 1 < call.src().size() && same(call.src(slot + 1), memory);
+  });
+  return found;
+}
+
+}  // namespace
+
 UOp with_old_contents_kept(const UOp& sink, const UOps& memory) {
   const NodeList order = sink.toposort([&](const UOp& u) { return u.op() != Op::SINK || same(u, sink); });
   auto under = [](const UOp& u) -> const UOp& {
@@ -175,16 +187,27 @@ UOp with_old_contents_kept(const UOp& sink, const UOps& memory) {
   for (const UOp& u : order)
     if (u.op() == Op::AFTER && std::ranges::find(memory, under(u)) != memory.end())
       overwritten.insert(u.src(0));
+  // What a kernel of the user's writes: an argument of a CALL that an AFTER of it is about.
+  std::set<std::pair<const detail::Node*, const detail::Node*>> written;
+  for (const UOp& u : order)
+    if (u.op() == Op::AFTER)
+      for (const UOp& e : u.src().subspan(1))
+        if (e.op() == Op::CALL && writes(e, u.src(0))) written.emplace(e.node(), u.src(0).node());
   NodeMap<UOp> as_value, as_memory;
   for (const UOp& u : order) {
+    if (u.op() == Op::SINK && !same(u, sink)) {  // the body of a CALL
+      as_value.emplace(u, u);
+      as_memory.emplace(u, u);
+      continue;
+    }
     UOps sources, places;
     for (size_t i = 0; i < u.src().size(); i++) {
-      const bool place = (u.op() == Op::AFTER || u.op() == Op::STORE) && i == 0;
+      const bool place = ((u.op() == Op::AFTER || u.op() == Op::STORE) && i == 0) ||
+                         (u.op() == Op::CALL && written.contains({u.node(), u.src(i).node()}));
       const bool body = u.op() == Op::CALL && i == 0;
       sources.push_back(body ? u.src(i) : place ? *as_memory.find(u.src(i)) : *as_value.find(u.src(i)));
       places.push_back(body ? u.src(i) : i == 0 ? *as_memory.find(u.src(i)) : *as_value.find(u.src(i)));
     }
-    if (u.op() == Op::SINK && !same(u, sink)) sources = places = UOps(u.src().begin(), u.src().end());
     const UOp value = u.with_src(sources);
     as_memory.emplace(u, is_movement(u.op()) || u.op() == Op::AFTER ? u.with_src(places) : value);
     as_value.emplace(

@@ -1,4 +1,4 @@
-// What is put in order before loops are thought of: functions and tuples, copies, stores, size 0, large
+// What is put in order before loops are thought of: tuples, copies, stores, size 0, large
 // reduces.
 #pragma once
 

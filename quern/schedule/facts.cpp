@@ -141,8 +141,16 @@ Facts FactsOf::compute(const UOp& u) const {
     f.device = u;
     return f;
   }
+  if (u.op() == Op::SINK) return f;  // of all, or a kernel of the user's, which is not looked into
   if (u.op() == Op::COPY || u.op() == Op::BUFFER) {
     f.device = u.src(1);
+  } else if (u.op() == Op::MSELECT || u.op() == Op::MSTACK) {
+    Texts names;
+    for (const UOp& s : u.src())
+      if (const Facts& of = (*this)[s]; of.device)
+        names.insert(names.end(), of.device.arg().texts().begin(), of.device.arg().texts().end());
+    if (u.op() == Op::MSELECT) names = {names.at(static_cast<size_t>(u.arg().integer()))};
+    f.device = UOp::make(Op::DEVICE, dtypes::void_, {}, names);
   } else {
     for (const UOp& s : u.src())
       if (const Facts& of = (*this)[s]; of.device) {

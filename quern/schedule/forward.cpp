@@ -4,7 +4,7 @@
 #include <unordered_map>
 
 #include "quern/ir/node_map.h"
-#include "quern/schedule/kernels.h"
+#include "quern/schedule/memory_view.h"
 #include "quern/schedule/limit.h"
 
 namespace quern {

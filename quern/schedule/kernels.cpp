@@ -10,18 +10,9 @@
 #include "quern/ir/movement.h"
 #include "quern/ir/node_map.h"
 #include "quern/schedule/facts.h"
+#include "quern/schedule/memory_view.h"
 
 namespace quern {
-bool is_memory(const UOp& u) {
-  return u.op() == Op::BUFFER || u.op() == Op::MSTACK || u.op() == Op::MSELECT || u.op() == Op::SLICE ||
-         (u.op() == Op::PARAM && !u.dtype().is_ptr());
-}
-// What an AFTER stands for.
-const UOp& memory_under(const UOp& u) {
-  const UOp* m = &u;
-  while (m->op() == Op::AFTER) m = &m->src(0);
-  return *m;
-}
 namespace {
 
 bool is_global_state(const UOp& u) {
@@ -70,10 +61,7 @@ class Cutter {
                                KernelArg{.name = name(), .opts = {}, .reasons = reasons_});
     kernel.states = states_;
     find_hazards(contested);
-    for (size_t i = 0; i < states_.size(); i++)
-      for (size_t k = i + 1; k < states_.size(); k++)
-        if (same(memory_under(states_[i]), memory_under(states_[k])))
-          contested.push_back(memory_under(states_[i]));
+    find_two_states(body.op() == Op::GROUP ? body.src().size() : 1, contested);
     return contested.empty();
   }
 
@@ -87,6 +75,18 @@ class Cutter {
       if (same(states_[i], state)) return param_of(state, static_cast<int64_t>(i));
     states_.push_back(state);
     return param_of(state, std::ssize(states_) - 1);
+  }
+
+  // Memory in two states at once, or written and seen in another way too (as all of it and as a part of it).
+  void find_two_states(size_t written, UOps& contested) const {
+    std::vector<UOps> parts;
+    for (const UOp& s : states_) parts.push_back(states_under(s));
+    for (size_t i = 0; i < states_.size(); i++)
+      for (size_t k = i + 1; k < states_.size(); k++)
+        for (const UOp& a : parts[i])
+          for (const UOp& b : parts[k])
+            if (same(memory_under(a), memory_under(b)) && (!same(a, b) || i < written))
+              contested.push_back(memory_under(a));
   }
 
   // Memory that is written must not be read at another place: that may be before or after it is overwritten.
@@ -244,11 +244,11 @@ class Splitter {
     waits_.resize(kernels_.size());
     std::map<UOp, std::vector<size_t>, bool (*)(const UOp&, const UOp&)> readers(before);
     for (size_t k = 0; k < kernels_.size(); k++)
-      for (const UOp& used : kernels_[k].states) {
-        const UOp& state = used.op() == Op::SLICE ? used.src(0) : used;
-        readers[state].push_back(k);
-        for (const UOp* s = &state; s->op() == Op::AFTER; s = &s->src(0)) effects_of(*s, waits_[k]);
-      }
+      for (const UOp& used : kernels_[k].states)
+        for (const UOp& state : states_under(used)) {
+          readers[state].push_back(k);
+          for (const UOp* s = &state; s->op() == Op::AFTER; s = &s->src(0)) effects_of(*s, waits_[k]);
+        }
     for (const UOp& after : states_) {
       std::vector<size_t> writers;
       effects_of(after, writers);
@@ -287,16 +287,50 @@ class Splitter {
     }
     if (result.steps.size() == kernels_.size()) return result;
     result.steps.clear();
-    for (size_t k = 0; k < kernels_.size(); k++)  // what waits in a circle
-      if (open[k] != 0)
-        for (const UOp& state : kernels_[k].states)
-          result.contested.push_back(memory_under(state.op() == Op::SLICE ? state.src(0) : state));
+    const std::vector<bool> circle = in_a_circle(next, open);
+    for (size_t k = 0; k < kernels_.size(); k++)
+      if (circle[k]) {
+        result.circle.push_back(describe(kernels_[k].program));
+        for (const UOp& used : kernels_[k].states)
+          for (const UOp& state : states_under(used)) result.contested.push_back(memory_under(state));
+      }
     return result;
   }
 
+  // Of the kernels that are left: those that another one of them waits for.
+  std::vector<bool> in_a_circle(const std::vector<std::vector<size_t>>& next,
+                                const std::vector<size_t>& open) const {
+    std::vector<bool> left(kernels_.size());
+    std::vector<size_t> waiting(kernels_.size()), gone;
+    for (size_t k = 0; k < kernels_.size(); k++) left[k] = open[k] != 0;
+    for (size_t k = 0; k < kernels_.size(); k++) {
+      if (!left[k]) continue;
+      for (size_t n : next[k]) waiting[k] += left[n] ? 1 : 0;
+      if (waiting[k] == 0) gone.push_back(k);
+    }
+    while (!gone.empty()) {
+      const size_t k = gone.back();
+      gone.pop_back();
+      left[k] = false;
+      for (size_t w : waits_[k])
+        if (w != k && left[w] && --waiting[w] == 0) gone.push_back(w);
+    }
+    return left;
+  }
+  static std::string describe(const UOp& program) {
+    if (program.op() == Op::COPY) return "a copy";
+    const std::string& name = program.arg().none() ? std::string() : program.arg().kernel().name;
+    return name.empty() ? "a kernel of the user's" : name;
+  }
+
+  // The same without AFTERs. What wraps memory does so a few times at most.
   static UOp plain(const UOp& state) {
-    if (state.op() == Op::SLICE) return state.with_src(UOps{memory_under(state.src(0)), state.src(1)});
-    return memory_under(state);
+    if (state.op() != Op::SLICE && state.op() != Op::MSELECT && state.op() != Op::MSTACK)
+      return memory_under(state);
+    UOps sources(state.src().begin(), state.src().end());
+    for (size_t i = 0; i < (state.op() == Op::MSTACK ? sources.size() : 1); i++)
+      sources[i] = plain(sources[i]);
+    return state.with_src(sources);
   }
 
   std::vector<Kernel> kernels_;

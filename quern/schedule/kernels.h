@@ -15,10 +15,8 @@ namespace quern {
 struct Steps {
   std::vector<Step> steps;
   UOps contested;
+  Texts circle;  // names of kernels that wait for each other
 };
 Steps split_into_kernels(const UOp& sink);
-
-bool is_memory(const UOp& u);               // global memory: a BUFFER, or what stands for one
-const UOp& memory_under(const UOp& state);  // what AFTERs are about
 
 }  // namespace quern

@@ -30,4 +30,29 @@ bool is_whole_memory(const UOp& x) {
          same_sizes(UOps{elements_in(x.shape())}, UOps{elements_in(view->memory.shape())});
 }
 
+bool is_memory(const UOp& u) {
+  return u.op() == Op::BUFFER || u.op() == Op::MSTACK || u.op() == Op::MSELECT || u.op() == Op::SLICE ||
+         (u.op() == Op::PARAM && !u.dtype().is_ptr());
+}
+// What an AFTER stands for.
+const UOp& memory_under(const UOp& u) {
+  const UOp* m = &u;
+  while (m->op() == Op::AFTER) m = &m->src(0);
+  return *m;
+}
+UOps states_under(const UOp& used) {
+  UOps states, open{used};
+  while (!open.empty()) {
+    const UOp u = std::move(open.back());
+    open.pop_back();
+    if (u.op() == Op::SLICE || u.op() == Op::MSELECT)
+      open.push_back(u.src(0));
+    else if (u.op() == Op::MSTACK)
+      open.insert(open.end(), u.src().begin(), u.src().end());
+    else
+      states.push_back(u);
+  }
+  return states;
+}
+
 }  // namespace quern

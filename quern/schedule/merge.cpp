@@ -10,6 +10,7 @@
 #include "quern/ir/node_map.h"
 #include "quern/schedule/kernels.h"
 #include "quern/schedule/limit.h"
+#include "quern/schedule/memory_view.h"
 
 namespace quern {
 namespace {

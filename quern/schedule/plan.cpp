@@ -29,7 +29,12 @@ class Planner {
   void visit(const UOp& u, NodePlan& node) {
     switch (u.op()) {
       case Op::STORE: return visit_store(u, node);
-      case Op::COPY: return want_in_memory(u.src(0));
+      case Op::COPY:
+      case Op::MSELECT:
+      case Op::MSTACK:
+        for (const UOp& s : u.src())
+          if (s.op() != Op::DEVICE) want_in_memory(s);
+        return;
       case Op::CALL:
         for (const UOp& argument : u.src().subspan(1)) want_in_memory(argument);
         return;
@@ -62,7 +67,10 @@ class Planner {
   }
 
   void visit_store(const UOp& u, NodePlan& node) {
-    if (u.src(1).op() == Op::COPY && is_whole_memory(u.src(0))) return;  // it is copied there
+    if (u.src(1).op() == Op::COPY) {
+      const auto view = contiguous_view(u.src(0));
+      if (view && view->offset.is_int_const()) return;  // it is copied there
+    }
     node.nest = open_nest(u.src(0).shape(), facts_[u].device);
     plan_.of(base_of(u.src(0))).overwritten = true;
     const Use use{plan_.nests.back().index, open_scope(node.nest, plan_.nests.back().ranges)};

@@ -13,7 +13,10 @@ namespace {
 
 class Lowering {
  public:
-  explicit Lowering(Plan& plan) : plan_(plan), values_(plan.nodes.size()), memory_(plan.nodes.size()) {}
+  explicit Lowering(Plan& plan) : plan_(plan), values_(plan.nodes.size()), memory_(plan.nodes.size()) {
+    for (const UOp& u : plan.order)
+      if (u.op() == Op::LUNIQUE) next_copy_ = std::max(next_copy_, u.arg().integer() + 1);
+  }
 
   UOp run() {
     for (const UOp& u : plan_.order) lower(u, plan_.of(u));
@@ -31,7 +34,8 @@ class Lowering {
       case Op::SINK: {
         if (!same(u, plan_.order.back())) return;  // a kernel of the user's
         UOps effects;
-        for (const UOp& s : u.src()) effects.push_back(memory(base_of(s)));
+        for (const UOp& s : u.src())
+          if (const UOp& state = memory(base_of(s))) effects.push_back(state);
         memory(u) = UOp::sink(effects);
         return;
       }
@@ -47,6 +51,13 @@ class Lowering {
         const auto elements = elements_at_most(u.shape());
         const UOp buffer = UOp::make(Op::BUFFER, u.dtype(), {identity, u.src(1)}, elements);
         memory(u) = after(buffer, UOps{UOp::make(Op::STORE, dtypes::void_, {buffer, lower_copy(u)})});
+        break;
+      }
+      case Op::MSELECT:
+      case Op::MSTACK: {
+        UOps sources;
+        for (const UOp& s : u.src()) sources.push_back(stretch_of_memory(s));
+        memory(u) = u.with_src(sources);
         break;
       }
       case Op::AFTER: {
@@ -69,11 +80,20 @@ class Lowering {
       if (node.forwarded)
         values.push_back(value(u.src(1).src(1), node.sources[i][0]));
       else if (memory(u))
-        values.push_back(
-            UOp::make(Op::INDEX, u.dtype(), {memory(u), flat_index(node.uses[i].index, u.shape())}));
+        values.push_back(element(memory(u), node.uses[i].index, u.shape()));
       else
         values.push_back(computed(u, node, i, node.uses[i].index));
     }
+  }
+
+  // Of memory; what a STAGE will be has the axes of the value until then.
+  static UOp element(const UOp& memory, const UOps& index, const UOps& shape) {
+    UOps sources{memory};
+    if (memory.shape().size() == 1)
+      sources.push_back(flat_index(index, shape));
+    else
+      sources.insert(sources.end(), index.begin(), index.end());
+    return UOp::make(Op::INDEX, memory.dtype(), sources);
   }
 
   // In the way that was planned for use i.
@@ -128,7 +148,7 @@ class Lowering {
 
   UOp lower_store(const UOp& u, const NodePlan& node) {
     if (node.nest < 0)
-      return UOp::make(Op::STORE, dtypes::void_, {memory(base_of(u.src(0))), lower_copy(u.src(1))});
+      return UOp::make(Op::STORE, dtypes::void_, {stretch_of_memory(u.src(0)), lower_copy(u.src(1))});
     const UOp &target = value(u.src(0), node.sources[0][0]), &x = value(u.src(1), node.sources[0][1]);
     QUERN_CHECK(target.op() == Op::INDEX, "a store into what is no memory:\n" + u.text());
     UOps sources{UOp::make(Op::STORE, dtypes::void_, {target, x})};

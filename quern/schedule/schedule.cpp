@@ -1,16 +1,25 @@
 // The table of contents of the scheduler: one line a pass.
 #include "quern/schedule/schedule.h"
 
+#include <fmt/format.h>
+
+#include <set>
+
 #include "quern/ir/error.h"
+#include "quern/ir/movement.h"
+#include "quern/ir/node_map.h"
 #include "quern/ir/rewrite.h"
 #include "quern/ir/spec.h"
 #include "quern/ir/symbolic.h"
 #include "quern/schedule/collapse.h"
 #include "quern/schedule/early.h"
 #include "quern/schedule/forward.h"
+#include "quern/schedule/functions.h"
 #include "quern/schedule/kernels.h"
 #include "quern/schedule/limit.h"
+#include "quern/schedule/memory_view.h"
 #include "quern/schedule/merge.h"
+#include "quern/schedule/multi.h"
 #include "quern/schedule/ranges.h"
 #include "quern/schedule/stages.h"
 
@@ -22,12 +31,47 @@ const Rules simplification = [] { return symbolic + reduce_collapse + stage_fold
 // Copies of old contents are added until the kernels can be put in order: once for each memory at most.
 constexpr int kMostRounds = 32;
 
+std::vector<Step> with_bodies(std::vector<Step> steps, const UOps& bodies) {
+  if (!bodies.empty())
+    for (Step& step : steps)
+      if (step.program.op() == Op::SINK && step.program.tag().kind() == ArgKind::Int) {
+        step.program = bodies.at(static_cast<size_t>(step.program.tag().integer()));
+        step.is_call = true;
+      }
+  return steps;
+}
+
+// Which memory stands in the way, and what is stored there.
+[[noreturn]] void refuse(const UOp& graph, const Steps& split) {
+  std::string text = "no order of the kernels is right, whatever is copied";
+  if (!split.circle.empty()) text += fmt::format(": {} wait for each other", fmt::join(split.circle, ", "));
+  std::set<std::string> lines;
+  for (const UOp& memory : split.contested) {
+    std::string line = fmt::format("\n  memory of {} {} on {}", shape_text(memory.shape()),
+                                   memory.dtype().name(), fmt::join(memory.device(), "+"));
+    walk(graph, [&](const UOp& u) {
+      if (u.op() != Op::AFTER || !same(memory_under(base_of(u)), memory)) return;
+      for (const UOp& e : u.src().subspan(1))
+        line += e.op() == Op::STORE
+                    ? fmt::format("; {} is stored as {}", name(e.src(1).op()), shape_text(e.src(0).shape()))
+                    : std::string("; a kernel of the user's writes it");
+    });
+    lines.insert(line);
+  }
+  for (const std::string& line : lines) text += line;
+  throw Error(text);
+}
+
 }  // namespace
 
 Schedule make_schedule(const UOp& sink, const SpecOf& spec_of) {
   check_boundary(sink, Level::tensor, "tensors");
-  // functions and tuples, copies, stores, size 0, large reduces
-  UOp graph = early_rewrites(sink);
+  // functions are inlined, or called as programs of their own
+  const WithoutFunctions called = resolve_functions(sink);
+  // kernels over the part that each device has
+  UOp graph = expand_devices(called.sink);
+  // tuples, copies, stores, size 0, large reduces
+  graph = early_rewrites(graph);
   for (int round = 0; round < kMostRounds; round++) {
     // loops for movement ops, and memory for what is kept
     const Ranges ranges = to_ranges(graph, spec_of);
@@ -45,10 +89,12 @@ Schedule make_schedule(const UOp& sink, const SpecOf& spec_of) {
     // order in which they run
     Steps split = split_into_kernels(merge_outputs(forward_values(loops, spec_of), spec_of));
     if (!split.contested.empty()) split = split_into_kernels(loops);
-    if (split.contested.empty()) return {std::move(split.steps)};
-    graph = with_old_contents_kept(graph, split.contested);
+    if (split.contested.empty()) return {with_bodies(std::move(split.steps), called.bodies)};
+    const UOp kept = with_old_contents_kept(graph, split.contested);
+    if (same(kept, graph) || round + 1 == kMostRounds) refuse(graph, split);
+    graph = kept;
   }
-  throw Error("the kernels of this program wait for each other, whatever is copied:\n" + sink.text());
+  refuse(graph, {});
 }
 
 }  // namespace quern

@@ -14,9 +14,13 @@ namespace quern {
 // One step. `program` is one of
 //   SINK   a kernel (kernel level): its PARAMs are pointers, PARAM i is buffers[i]; its KernelArg holds name
 //   and reasons COPY   buffers[1] is copied into buffers[0], which lies on another device
+//   and, if it is a call, a SINK of AFTERs over PARAMs (tensor level): a program of its own, which
+//   make_schedule() takes in turn
 struct Step {
   UOp program;
-  UOps buffers;  // BUFFERs (of identity UNIQUE: the user's; LUNIQUE: the schedule's own), or SLICEs of them
+  UOps buffers;  // BUFFERs (of identity UNIQUE: the user's; LUNIQUE: the schedule's own), or SLICEs of them;
+                 // on several devices also MSELECT and MSTACK
+  bool is_call = false;
 };
 
 struct Schedule {

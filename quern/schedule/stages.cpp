@@ -78,7 +78,10 @@ class Stores {
 
  private:
   UOp rewritten(const UOp& u, const UOps& sources) {
-    if (u.op() == Op::INDEX && u.src(0).op() == Op::STAGE) {
+    const bool has_axes =
+        u.op() == Op::INDEX &&
+        (u.src(0).op() == Op::STAGE || u.src(0).op() == Op::MSELECT || u.src(0).op() == Op::MSTACK);
+    if (has_axes) {
       const Sources index = Sources(sources).subspan(1);
       return UOp::make(Op::INDEX, u.dtype(), {sources[0], flat_index(index, u.src(0).shape())});
     }

@@ -1,7 +1,10 @@
 // Memory: assignment, copies, and what marks a value for memory.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "quern/ir/movement.h"
+#include "quern/ir/sharding.h"
 #include "quern/tensor/assign.h"
 #include "quern/tensor/support.h"
 
@@ -9,7 +12,10 @@ namespace quern {
 namespace detail {
 namespace {
 
-bool names_memory(const UOp& u) { return u.op() == Op::BUFFER || u.op() == Op::AFTER; }
+bool names_memory(const UOp& u) {
+  const UOp& base = u.op() == Op::MULTI ? memory_base(u) : u;
+  return base.op() == Op::BUFFER || base.op() == Op::AFTER;
+}
 
 // Whether each element of the view is a place in memory of its own.
 enum class Place { memory, repeated, computed };
@@ -25,17 +31,23 @@ Place place_of(const UOp& view) {
 
 }  // namespace
 
-Tensor in_new_memory(const char* who, const Tensor& x) {
+UOp new_memory_like(const char* who, const Tensor& x, DType dtype) {
   const UOp value = x.uop();
-  const Ints sizes = int_shape(who, x);
-  int64_t elements = 1;
-  for (const int64_t s : sizes) elements *= s;
+  (void)int_shape(who, x);
+  const Sharding sharding = Shardings(value)[value];
+  const UOps sizes = part_sizes(value.shape(), sharding);
+  const auto elements = static_cast<int64_t>(elements_in(sizes).int_value());
   const Texts named = value.device();
   const UOp device =
       UOp::make(Op::DEVICE, dtypes::void_, {}, named.empty() ? Texts{default_device()} : named);
-  const UOp memory = new_buffer(value.dtype(), elements, device);
-  return Tensor(quern::reshape(
-      quern::after(memory, UOps{quern::store(quern::reshape(memory, value.shape()), value)}), value.shape()));
+  return sharded(quern::reshape(new_buffer(dtype, elements, device), sizes), sharding);
+}
+
+Tensor in_new_memory(const char* who, const Tensor& x) {
+  const UOp seen = new_memory_like(who, x, x.dtype());
+  const UOp& memory = seen.op() == Op::MULTI ? seen : base_of(seen);
+  const UOp value = x.uop();
+  return Tensor(quern::reshape(quern::after(memory, UOps{quern::store(seen, value)}), value.shape()));
 }
 
 void assign_view(const char* who, const UOp& view, const Operand& value) {
@@ -95,7 +107,9 @@ Tensor Tensor::detach() const { return uop().op() == Op::DETACH ? *this : Tensor
 Tensor Tensor::contiguous() const {
   const UOp u = uop();
   const UOp& below = u.op() == Op::RESHAPE ? u.src(0) : u;
-  if (u.op() == Op::CONTIGUOUS || below.op() == Op::BUFFER || below.op() == Op::AFTER) return Tensor(u);
+  if (u.op() == Op::CONTIGUOUS || below.op() == Op::BUFFER || below.op() == Op::AFTER ||
+      (below.op() == Op::MULTI && detail::has_memory(below)))
+    return Tensor(u);
   return Tensor(quern::contiguous(u));
 }
 Tensor Tensor::contiguous_backward() const {
@@ -104,36 +118,32 @@ Tensor Tensor::contiguous_backward() const {
 }
 Tensor Tensor::clone() const { return detail::in_new_memory("clone", *this); }
 
-namespace {
-void check_device_name(const char* who, const std::string& name) {
-  if (name.empty()) throw Error(fmt::format("{}: the name of the device is empty", who));
-}
-}  // namespace
-
 Tensor Tensor::to(const std::string& device) const {
-  check_device_name("to", device);
-  return Tensor(quern::copy_to(uop(), device_node(device)));
+  return Tensor(quern::copy_to(uop(), device_node(detail::device_name("to", device))));
 }
 
 Tensor Tensor::shard(const std::vector<std::string>& devices, std::optional<int64_t> axis) const {
   if (devices.empty()) throw Error("shard: no devices are named");
-  for (const std::string& name : devices) check_device_name("shard", name);
-  if (devices.size() == 1) return to(devices[0]);
-  const UOp everywhere = UOp::make(Op::DEVICE, dtypes::void_, {}, Texts(devices));
-  const UOp copied = quern::copy_to(uop(), everywhere);
+  Texts names;
+  for (const std::string& name : devices) {
+    names.push_back(detail::device_name("shard", name));
+    if (std::ranges::count(names, names.back()) > 1)
+      throw Error(fmt::format("shard: device {} is named twice", names.back()));
+  }
+  if (names.size() == 1) return to(names[0]);
+  const UOp copied = quern::copy_to(uop(), UOp::make(Op::DEVICE, dtypes::void_, {}, names));
   if (!axis) return Tensor(copied);
-  const auto at = static_cast<size_t>(detail::resolve_axis("shard", *axis, ndim()));
-  const int64_t n = detail::int_size("shard", *this, *axis), parts = std::ssize(devices);
+  const int64_t at = detail::resolve_axis("shard", *axis, ndim());
+  const int64_t n = detail::int_size("shard", *this, *axis), parts = std::ssize(names);
   if (n % parts != 0)
     throw ShapeError(fmt::format("shard: axis {} of {} cannot be divided evenly among {} devices", *axis,
                                  shape_text(shape()), parts));
   // Each device keeps the part that its number says; the number is known when the kernel of that device is
   // run.
   UOps offsets(copied.shape().size(), UOp::index(0)), sizes = copied.shape();
-  offsets[at] = UOp::variable("_device_num", 0, parts - 1) * (n / parts);
-  sizes[at] = UOp::index(n / parts);
-  return Tensor(UOp::make(Op::MULTI, copied.dtype(), {quern::shrink(copied, offsets, sizes)},
-                          static_cast<int64_t>(at)));
+  offsets[static_cast<size_t>(at)] = device_number(parts) * (n / parts);
+  sizes[static_cast<size_t>(at)] = UOp::index(n / parts);
+  return Tensor(sharded(quern::shrink(copied, offsets, sizes), {at, parts}));
 }
 
 }  // namespace quern

@@ -7,6 +7,8 @@ namespace quern::detail {
 
 bool has_memory(const UOp& view);  // movement ops over a BUFFER, or over an AFTER of one
 void assign_view(const char* who, const UOp& view, const Operand& value);  // all views of its memory see it
+// Memory of the shape of x, where x is: on several devices in the same parts.
+UOp new_memory_like(const char* who, const Tensor& x, DType dtype);
 Tensor in_new_memory(const char* who, const Tensor& x);  // x stored into a buffer of its own
 
 }  // namespace quern::detail

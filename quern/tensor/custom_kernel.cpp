@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "quern/ir/movement.h"
+#include "quern/ir/sharding.h"
 #include "quern/tensor/assign.h"
 #include "quern/tensor/custom_gradient.h"
 #include "quern/tensor/support.h"
@@ -47,6 +48,12 @@ std::vector<Tensor> custom_kernel(const std::vector<Tensor>& arguments, const Ke
   UOps memory, params;
   std::vector<Shape> shapes;
   for (size_t i = 0; i < arguments.size(); i++) {
+    const UOp given = arguments[i].uop();
+    if (const Sharding sharding = Shardings(given)[given]; sharding.cut())
+      throw DeviceError(
+          fmt::format("custom_kernel: argument {} of shape {} is sharded on axis {} over {}; gather it first "
+                      "with to()",
+                      i, shape_text(given.shape()), sharding.axis, fmt::join(given.device(), "+")));
     UOp held = whole_memory(arguments[i].uop());
     if (!held) held = whole_memory(detail::in_new_memory("custom_kernel", arguments[i]).uop());
     memory.push_back(held);

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "quern/ir/movement.h"
+#include "quern/tensor/assign.h"
 #include "quern/tensor/support.h"
 
 namespace quern {
@@ -34,7 +35,8 @@ Tensor made_of(const Tensor& value, const Made& made) {
 Tensor Tensor::empty(const Shape& shape, const Made& made) {
   detail::checked_shape("empty", shape);
   const DType dtype = checked_dtype("empty", made.dtype.value_or(default_float()));
-  const UOp device = device_node(made.device.empty() ? default_device() : made.device);
+  const UOp device =
+      device_node(made.device.empty() ? default_device() : detail::device_name("empty", made.device));
   int64_t elements = 1;
   for (const Dim& d : shape) {
     if (d.is_symbolic())
@@ -58,6 +60,9 @@ Tensor Tensor::ones(const Shape& shape, const Made& made) {
 }
 
 Tensor Tensor::empty_like(const Made& made) const {
+  if (made.device.empty() && devices().size() > 1)
+    return Tensor(detail::new_memory_like("empty_like", *this,
+                                          checked_dtype("empty_like", made.dtype.value_or(dtype()))));
   return empty(shape(), {made.dtype.value_or(dtype()), made.device.empty() ? device() : made.device});
 }
 Tensor Tensor::full_like(const Operand& value, const Made& made) const {

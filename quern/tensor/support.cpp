@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <numeric>
 
 #include "quern/ir/movement.h"
@@ -35,6 +36,23 @@ Tensor part(const Tensor& x, int64_t axis, const Dim& begin, const Dim& end) {
   std::vector<std::optional<std::pair<Dim, Dim>>> bounds(static_cast<size_t>(x.ndim()));
   bounds[static_cast<size_t>(axis < 0 ? axis + x.ndim() : axis)] = {begin, end};
   return x.shrink(bounds);
+}
+
+std::string device_name(const char* who, const std::string& given) {
+  if (given.empty()) throw Error(fmt::format("{}: the name of the device is empty", who));
+  const size_t colon = given.find(':');
+  std::string kind = given.substr(0, colon);
+  std::ranges::transform(kind, kind.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  if (colon == std::string::npos) return kind;
+  std::string detail = given.substr(colon + 1);
+  const bool number =
+      !detail.empty() && std::ranges::all_of(detail, [](unsigned char c) { return std::isdigit(c) != 0; });
+  if (number && kind != "DISK") {
+    detail.erase(0, std::min(detail.find_first_not_of('0'), detail.size()));
+    if (detail.empty()) return kind;
+  }
+  return kind + ":" + detail;
 }
 
 Tensor placed(const Tensor& x, const Made& made) { return made.device.empty() ? x : x.to(made.device); }

@@ -29,6 +29,9 @@ Ints per_axis(const char* who, const char* what, const IntList& given, size_t n,
               const IntList& fallback = {});
 
 Tensor part(const Tensor& x, int64_t axis, const Dim& begin, const Dim& end);  // [begin, end) of one axis
+// The one name of a device, by its form: the kind in capitals, no number for the first. Paths stay as they
+// are.
+std::string device_name(const char* who, const std::string& given);
 Tensor placed(const Tensor& x, const Made& made);  // on the device that was asked for, if one was
 
 // ---- Broadcasting and dtypes

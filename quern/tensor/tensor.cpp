@@ -50,11 +50,11 @@ void set_default_int(DType dtype) {
 std::string default_device() {
   const std::lock_guard guard(defaults().lock);
   if (!defaults().device.empty()) return defaults().device;
-  return env::DEVICE().empty() ? "INTERP" : env::DEVICE();
+  return env::DEVICE().empty() ? "INTERP" : detail::device_name("DEVICE", env::DEVICE());
 }
 void set_default_device(const std::string& name) {
   const std::lock_guard guard(defaults().lock);
-  defaults().device = name;
+  defaults().device = name.empty() ? name : detail::device_name("set_default_device", name);
 }
 
 Tensor::Tensor(const UOp& uop) {

@@ -1,0 +1,39 @@
+// What tests of several devices have in common.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "quern/ir/error.h"
+#include "quern/tensor/tensor.h"
+
+namespace quern {
+
+using Floats = std::vector<float>;
+
+template <class Function>
+std::string error_of(Function function) {
+  try {
+    function();
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "no error";
+}
+
+inline std::vector<std::string> interps(int n) {
+  std::vector<std::string> names;
+  for (int i = 0; i < n; i++) names.push_back(i == 0 ? "INTERP" : "INTERP:" + std::to_string(i));
+  return names;
+}
+
+// Small integers, the sums of which are exact: results are compared to the bit.
+inline Tensor numbers(const Shape& shape, int seed = 1) {
+  int64_t n = 1;
+  for (const Dim& d : shape) n *= d.value();
+  Floats values;
+  for (int64_t i = 0; i < n; i++) values.push_back(static_cast<float>((i * 7 + seed * 5) % 11 - 5));
+  return Tensor::from(values, shape);
+}
+
+}  // namespace quern
