@@ -47,6 +47,12 @@ Tensor divide_integers(const char* who, Op op, const Tensor& x, const Tensor& y,
 
 Tensor is_infinite(const Tensor& x) { return x.abs().eq(std::numeric_limits<double>::infinity()); }
 
+// Division with a remainder, of floats. Narrow ones are computed in float32, which holds their quotients.
+Tensor divided_floats(const Tensor& x, const Tensor& y, Tensor (*f)(const Tensor&, const Tensor&)) {
+  if (x.dtype().bits() >= 32) return f(x, y);
+  return f(x.cast(dtypes::float32), y.cast(dtypes::float32)).cast(x.dtype());
+}
+
 // The remainder with the sign of the dividend: exact where |x / y| < 2^24 (float64: 2^53). A quotient that
 // was rounded to the wrong integer leaves a remainder off by y, which the two corrections repair.
 Tensor float_fmod(const Tensor& x, const Tensor& y) {
@@ -65,6 +71,15 @@ Tensor float_mod(const Tensor& x, const Tensor& y) {
   const Tensor other_side = r.ne(0) & (r.lt(0) ^ y.lt(0));
   return select(other_side, r + y, r);
 }
+
+// The quotient is that of the number without its remainder. An infinite divisor leaves 0, or -1 below 0.
+Tensor float_floordiv(const Tensor& x, const Tensor& y) {
+  const Tensor below = x.ne(0) & (x.lt(0) ^ y.lt(0));
+  const Tensor exact = apply(Op::FDIV, x - float_mod(x, y), y).round();
+  const Tensor finite = select(is_infinite(y), select(below, like(x, -1), like(x, 0)), exact);
+  return select(y.eq(0) | x.isfinite().logical_not(), apply(Op::FDIV, x, y), finite);
+}
+Tensor float_truncdiv(const Tensor& x, const Tensor& y) { return apply(Op::TRUNC, apply(Op::FDIV, x, y)); }
 
 }  // namespace
 
@@ -97,7 +112,7 @@ Tensor Tensor::div(const Operand& other, const std::string& rounding) const {
     throw Error(fmt::format("div: rounding \"{}\" is not \"\", \"floor\" or \"trunc\"", rounding));
   const auto [x, y] = matched("div", *this, other);
   if (rounding == "trunc")
-    return x.is_floating_point() ? apply(Op::TRUNC, apply(Op::FDIV, x, y))
+    return x.is_floating_point() ? divided_floats(x, y, float_truncdiv)
                                  : divide_integers("div", Op::TRUNCDIV, x, y, other);
   return apply(Op::FDIV, detail::to_float(x), detail::to_float(y));
 }
@@ -105,18 +120,19 @@ Tensor Tensor::div(const Operand& other, const std::string& rounding) const {
 Tensor Tensor::floordiv(const Operand& other) const {
   const auto [x, y] = matched("floordiv", *this, other);
   if (!x.is_floating_point()) return divide_integers("floordiv", Op::FLOORDIV, x, y, other);
-  const Tensor exact = apply(Op::FDIV, x - float_mod(x, y), y).round();
-  return select(y.eq(0) | is_infinite(x), apply(Op::FDIV, x, y), exact);
+  return divided_floats(x, y, float_floordiv);
 }
 
 Tensor Tensor::mod(const Operand& other) const {
   const auto [x, y] = matched("mod", *this, other);
-  return x.is_floating_point() ? float_mod(x, y) : divide_integers("mod", Op::FLOORMOD, x, y, other);
+  return x.is_floating_point() ? divided_floats(x, y, float_mod)
+                               : divide_integers("mod", Op::FLOORMOD, x, y, other);
 }
 
 Tensor Tensor::fmod(const Operand& other) const {
   const auto [x, y] = matched("fmod", *this, other);
-  return x.is_floating_point() ? float_fmod(x, y) : divide_integers("fmod", Op::TRUNCMOD, x, y, other);
+  return x.is_floating_point() ? divided_floats(x, y, float_fmod)
+                               : divide_integers("fmod", Op::TRUNCMOD, x, y, other);
 }
 
 Tensor Tensor::pow(const Operand& exponent) const {
@@ -177,8 +193,9 @@ Tensor Tensor::sign() const {
 Tensor Tensor::copysign(const Operand& other) const {
   auto [x, y] = matched("copysign", *this, other);
   x = detail::to_float(x), y = detail::to_float(y);
-  // The sign of a zero shows in its reciprocal.
-  const Tensor negative = y.lt(0) | (y.eq(0) & apply(Op::RECIP, y).lt(0));
+  // The sign of a zero shows in its reciprocal, where the type has an infinity.
+  const Tensor infinite = y.dtype().bits() < 32 ? y.cast(dtypes::float32) : y;
+  const Tensor negative = y.lt(0) | (y.eq(0) & apply(Op::RECIP, infinite).lt(0));
   return select(negative, x.abs().neg(), x.abs());
 }
 
