@@ -53,18 +53,28 @@ Tensor divided_floats(const Tensor& x, const Tensor& y, Tensor (*f)(const Tensor
   return f(x.cast(dtypes::float32), y.cast(dtypes::float32)).cast(x.dtype());
 }
 
-// The remainder with the sign of the dividend: exact where |x / y| < 2^24 (float64: 2^53). A quotient that
-// was rounded to the wrong integer leaves a remainder off by y, which the two corrections repair.
-Tensor float_fmod(const Tensor& x, const Tensor& y) {
-  const Tensor quotient = apply(Op::TRUNC, apply(Op::FDIV, x, y));
-  const Tensor size = y.abs();
-  Tensor r = multiply_add(quotient.neg(), y, x);
-  const Tensor wrong_sign = (x.lt(0) & r.gt(0)) | (x.gt(0) & r.lt(0));
-  r = select(wrong_sign, r + select(x.lt(0), size.neg(), size), r);
-  r = select(r.abs().ge(size), r - select(x.lt(0), size.neg(), size), r);
-  r = select(r.eq(0), x * like(x, 0), r);  // a zero has the sign of the dividend
+// x = quotient y + rest, exactly where |x / y| < 2^24 (float64: 2^53).
+struct Division {
+  Tensor quotient, rest;
+};
+
+// The quotient is cut towards 0, and the rest has the sign of x. A quotient that was rounded to the wrong
+// integer leaves a rest off by y, which the two corrections repair.
+Division divided(const Tensor& x, const Tensor& y) {
+  const Tensor size = y.abs(), zero = like(x, 0), one = like(x, 1);
+  const Tensor q = apply(Op::TRUNC, apply(Op::FDIV, x, y)), r = multiply_add(q.neg(), y, x);
+  const Tensor step = select(x.lt(0) ^ y.lt(0), one.neg(), one), part = select(x.lt(0), size.neg(), size);
+  const Tensor too_far = (x.lt(0) & r.gt(0)) | (x.gt(0) & r.lt(0));
+  const Tensor back = select(too_far, r + part, r), short_of = back.abs().ge(size);
+  return {q - select(too_far, step, zero) + select(short_of, step, zero),
+          select(short_of, back - part, back)};
+}
+
+Tensor fmod_of(const Tensor& x, const Tensor& y, const Tensor& rest) {
+  const Tensor r = select(rest.eq(0), x * like(x, 0), rest);  // a zero has the sign of the dividend
   return select(is_infinite(y) & x.isfinite(), x, select(y.eq(0), like(x, std::nan("")), r));
 }
+Tensor float_fmod(const Tensor& x, const Tensor& y) { return fmod_of(x, y, divided(x, y).rest); }
 
 Tensor float_mod(const Tensor& x, const Tensor& y) {
   const Tensor r = float_fmod(x, y);
@@ -72,12 +82,14 @@ Tensor float_mod(const Tensor& x, const Tensor& y) {
   return select(other_side, r + y, r);
 }
 
-// The quotient is that of the number without its remainder. An infinite divisor leaves 0, or -1 below 0.
+// An infinite divisor leaves 0, or -1 where the signs differ.
 Tensor float_floordiv(const Tensor& x, const Tensor& y) {
-  const Tensor below = x.ne(0) & (x.lt(0) ^ y.lt(0));
-  const Tensor exact = apply(Op::FDIV, x - float_mod(x, y), y).round();
-  const Tensor finite = select(is_infinite(y), select(below, like(x, -1), like(x, 0)), exact);
-  return select(y.eq(0) | x.isfinite().logical_not(), apply(Op::FDIV, x, y), finite);
+  const Division d = divided(x, y);
+  const Tensor zero = like(x, 0), one = like(x, 1), differ = x.lt(0) ^ y.lt(0);
+  const Tensor finite = d.quotient - select(differ & d.rest.ne(0), one, zero);
+  const Tensor beyond = select(differ & x.ne(0), one.neg(), zero);
+  return select(y.eq(0) | x.isfinite().logical_not(), apply(Op::FDIV, x, y),
+                select(is_infinite(y), beyond, finite));
 }
 Tensor float_truncdiv(const Tensor& x, const Tensor& y) { return apply(Op::TRUNC, apply(Op::FDIV, x, y)); }
 
@@ -163,7 +175,11 @@ Tensor Tensor::lerp(const Tensor& end, const Operand& weight) const {
   if (!is_floating_point() || !end.is_floating_point())
     throw DTypeError(
         fmt::format("lerp: needs floats, given {} and {}", detail::text(*this), detail::text(end)));
-  return *this + (end - *this) * weight;
+  const auto [x, y] = matched("lerp", *this, end);
+  const DType computed = detail::sum_dtype(x.dtype());
+  const Tensor a = x.cast(computed), b = y.cast(computed);
+  const Operand part = weight.is_tensor() ? Operand(weight.tensor().cast(computed)) : weight;
+  return (a + (b - a) * part).cast(x.dtype());
 }
 
 Tensor Tensor::clamp(const Operand& min, const Operand& max) const { return maximum(min).minimum(max); }
