@@ -40,8 +40,7 @@ Tensor Tensor::hardtanh(double min, double max) const {
   return clamp(min, max);
 }
 Tensor Tensor::leaky_relu(double slope) const {
-  const Tensor x = detail::to_float(*this);
-  return select(x.lt(0), x * slope, x);
+  return in_wide_float(*this, [&](const Tensor& x) { return select(x.lt(0), x * slope, x); });
 }
 
 // exp(x) - 1 where x is negative; elsewhere it sees 0.
@@ -78,13 +77,13 @@ Tensor Tensor::mish() const {
   return in_wide_float(*this, [](const Tensor& x) { return x * x.softplus().tanh(); });
 }
 Tensor Tensor::softsign() const {
-  const Tensor x = detail::to_float(*this);
-  return x / (select(x.lt(0), x.neg(), x) + 1);
+  return in_wide_float(*this, [](const Tensor& x) { return x / (select(x.lt(0), x.neg(), x) + 1); });
 }
-Tensor Tensor::hardsigmoid() const { return (detail::to_float(*this) / 6 + 0.5).clamp(0, 1); }
+Tensor Tensor::hardsigmoid() const {
+  return in_wide_float(*this, [](const Tensor& x) { return (x / 6 + 0.5).clamp(0, 1); });
+}
 Tensor Tensor::hardswish() const {
-  const Tensor x = detail::to_float(*this);
-  return x * (x + 3).clamp(0, 6) / 6;
+  return in_wide_float(*this, [](const Tensor& x) { return x * (x + 3).clamp(0, 6) / 6; });
 }
 
 }  // namespace quern

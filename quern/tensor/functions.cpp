@@ -253,15 +253,21 @@ Tensor float_erf(const Tensor& x) {
 }  // namespace
 
 Tensor Tensor::exp() const { return in_wide_float(*this, float_exp); }
-Tensor Tensor::exp2() const { return apply(Op::EXP2, detail::to_float(*this)); }
+Tensor Tensor::exp2() const {
+  return in_wide_float(*this, [](const Tensor& x) { return apply(Op::EXP2, x); });
+}
 Tensor Tensor::log() const { return in_wide_float(*this, float_log); }
-Tensor Tensor::log2() const { return apply(Op::LOG2, detail::to_float(*this)); }
+Tensor Tensor::log2() const {
+  return in_wide_float(*this, [](const Tensor& x) { return apply(Op::LOG2, x); });
+}
 Tensor Tensor::log10() const {
   return in_wide_float(*this, [](const Tensor& x) { return apply(Op::LOG2, x) * 0.30102999566398119521; });
 }
 Tensor Tensor::log1p() const { return in_wide_float(*this, float_log1p); }
 Tensor Tensor::expm1() const { return in_wide_float(*this, float_expm1); }
-Tensor Tensor::sin() const { return apply(Op::SIN, detail::to_float(*this)); }
+Tensor Tensor::sin() const {
+  return in_wide_float(*this, [](const Tensor& x) { return apply(Op::SIN, x); });
+}
 Tensor Tensor::cos() const { return in_wide_float(*this, float_cos); }
 Tensor Tensor::tan() const {
   return in_wide_float(*this, [](const Tensor& x) { return apply(Op::SIN, x) / float_cos(x); });

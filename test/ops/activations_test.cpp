@@ -32,11 +32,6 @@ Row numbers(Row row) {  // of bools the limits make integers
   row.types = kNumbers;
   return row;
 }
-Row rounding_often(Row row) {  // narrow floats are not widened
-  row.narrow = 4;
-  return row;
-}
-
 std::vector<Row> activations() {
   return {
       activation("sigmoid", &Tensor::sigmoid, sigmoid),
@@ -81,12 +76,11 @@ std::vector<Row> activations() {
       activation(
           "softplus 2.5", [](const Tensor& x) { return x.softplus(2.5); },
           [](Number x) { return softplus(2.5L * x) / 2.5L; }),
-      rounding_often(
-          activation("softsign", &Tensor::softsign, [](Number x) { return x / (1 + std::abs(x)); })),
-      rounding_often(activation("hardsigmoid", &Tensor::hardsigmoid,
-                                [](Number x) { return between(x / 6 + 0.5L, 0, 1); })),
-      rounding_often(
-          activation("hardswish", &Tensor::hardswish, [](Number x) { return x * between(x + 3, 0, 6) / 6; })),
+
+      activation("softsign", &Tensor::softsign, [](Number x) { return x / (1 + std::abs(x)); }),
+      activation("hardsigmoid", &Tensor::hardsigmoid, [](Number x) { return between(x / 6 + 0.5L, 0, 1); }),
+
+      activation("hardswish", &Tensor::hardswish, [](Number x) { return x * between(x + 3, 0, 6) / 6; }),
       activation(
           "hardtanh", [](const Tensor& x) { return x.hardtanh(); },
           [](Number x) { return between(x, -1, 1); }),

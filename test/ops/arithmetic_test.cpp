@@ -245,7 +245,7 @@ std::vector<Row> three_operands() {
   };
   rows[0].specials = rows[1].specials = rows[3].specials = true;
   for (Row& row : rows) row.close.ulps = 1;
-  rows[2].close = {4, true}, rows[2].narrow = 8;  // sums of rounded products
+  rows[2].close = {4, true}, rows[2].narrow = 1;  // sums of rounded products
   rows[7].narrow = rows[8].narrow = 4;
   return rows;
 }

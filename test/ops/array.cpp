@@ -54,11 +54,11 @@ size_t Array::place(const Ints& index) const {
   return static_cast<size_t>(p);
 }
 
-double spacing(DType dtype, Number value) {
+Number spacing(DType dtype, Number value) {
   const Format f = format_of(dtype);
   int exponent = 0;
   std::frexp(value, &exponent);
-  return std::ldexp(1.0, std::max(exponent - 1, 1 - f.bias) - f.mantissa);
+  return std::ldexp(Number{1}, std::max(exponent - 1, 1 - f.bias) - f.mantissa);
 }
 
 Number rounded(DType dtype, Number value) {
@@ -90,7 +90,7 @@ Number converted(DType from, DType to, Number value) {
   if (!from.is_float()) return wrapped(to, static_cast<Whole>(value));
   if (std::isnan(value)) return 0;
   const Number low = static_cast<Number>(least(to)), high = static_cast<Number>(greatest(to));
-  return std::trunc(std::clamp(value, low, high));
+  return std::trunc(std::clamp(value, low, high)) + 0;  // integers have no -0
 }
 
 uint64_t encoded(DType dtype, Number value) {

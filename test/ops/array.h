@@ -39,7 +39,7 @@ Number wrapped(DType dtype, Whole value);              // modulo 2^bits
 Number converted(DType from, DType to, Number value);  // what cast does
 uint64_t encoded(DType dtype, Number value);           // its bits in memory; it must be a value of the dtype
 Number decoded(DType dtype, uint64_t bits);
-double spacing(DType dtype, Number value);  // to the next float
+Number spacing(DType dtype, Number value);  // to the next float
 Whole least(DType dtype);                   // of integers
 Whole greatest(DType dtype);
 
