@@ -93,6 +93,15 @@ std::vector<Row> activations() {
 TEST(Activations, Values) { expect_all(activations()); }
 TEST(Activations, Gradients) { expect_all_gradients(activations()); }
 
+TEST(Activations, GradientsFarAway) {
+  for (const Row& row : activations()) {
+    expect_gradients_at(row, {1e-3L, -1e-3L, 20, -20, 90, -90, 800, -800, 1e5L, -1e5L});
+    const bool smooth = !row.name.starts_with("relu") && !row.name.starts_with("leaky") &&
+                        row.name != "elu 0.7" && row.name != "selu";
+    if (smooth) expect_gradients_at(row, {0});
+  }
+}
+
 // Infinities and NaN: limits where there are some.
 TEST(Activations, SpecialValues) {
   for (Row row : activations())

@@ -44,6 +44,17 @@ std::vector<Row> functions() {
 TEST(Functions, Values) { expect_all(functions()); }
 TEST(Functions, Gradients) { expect_all_gradients(functions()); }
 
+// Far away, at 0 and next to it a branch that is not taken must not spoil the gradient.
+TEST(Functions, GradientsFarAway) {
+  for (const Row& row : functions()) {
+    if (row.name == "sqrt" || row.name == "rsqrt" || row.name == "reciprocal")
+      continue;  // they have none at 0
+    expect_gradients_at(row, {0, 1e-30L, -1e-30L, 0.35L, 0.5L, 0.625L, 20, -20});
+    if (row.name != "sin" && row.name != "cos" && row.name != "tan")
+      expect_gradients_at(row, {90, -90, 300, -300, 1e5L, -1e5L, 1e200L});
+  }
+}
+
 // ---- What rounds, and what asks.
 
 Number sign_of(Number x) { return std::isnan(x) ? x : static_cast<Number>((x > 0) - (x < 0)); }

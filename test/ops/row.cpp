@@ -337,6 +337,21 @@ void check_dtypes(const Row& row, std::mt19937_64& random) {
 
 }  // namespace
 
+void expect_gradients_at(const Row& row, const Numbers& points) {
+  const Array base(float64, {std::ssize(points)}, points);
+  const Tensor x = tensor_of(base);
+  const Array got = array_of(row.ours({x})[0].sum().gradient({x})[0]);
+  for (size_t i = 0; i < points.size(); i++) {
+    auto at = [&](Number p) { return row.reference({Array(float64, {}, {p})})[0].at[0]; };
+    const Number h = 1e-7L * std::max(Number{1}, std::abs(points[i])),
+                 slope = (at(points[i] + h) - at(points[i] - h)) / (2 * h);
+    if (std::isnan(slope) || std::abs(slope) > std::numeric_limits<double>::max()) continue;
+    EXPECT_NEAR(static_cast<double>(got.at[i]), static_cast<double>(slope),
+                1e-6 * std::max(1.0, std::abs(static_cast<double>(slope))))
+        << row.name << " at " << static_cast<double>(points[i]);
+  }
+}
+
 void expect_gradients(const Row& row) {
   if (row.by.empty()) return;
   std::mt19937_64 random = generator(row.name + " gradient");

@@ -71,6 +71,9 @@ void expect_values(const Row& row);
 // Gradients against differences of the reference, in every layout; their dtypes.
 void expect_gradients(const Row& row);
 
+// The gradient of a function of one number at these points, where it has a slope.
+void expect_gradients_at(const Row& row, const Numbers& points);
+
 inline void expect_all(const std::vector<Row>& rows) {
   for (const Row& row : rows) expect_values(row);
 }
