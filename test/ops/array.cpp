@@ -181,6 +181,17 @@ Array moved(const Array& a, const Ints& shape, const From& from, Number fill) {
   return out;
 }
 
+Array cut(const Array& a, const Ints& begin, const Ints& size, Number fill) {
+  return moved(
+      a, size,
+      [&](Ints i) -> std::optional<Ints> {
+        for (size_t k = 0; k < i.size(); k++)
+          if (i[k] += begin[k]; i[k] < 0 || i[k] >= a.shape[k]) return std::nullopt;
+        return i;
+      },
+      fill);
+}
+
 Ints broadcast_shape(const std::vector<Ints>& shapes) {
   size_t rank = 0;
   for (const Ints& s : shapes) rank = std::max(rank, s.size());

@@ -55,6 +55,8 @@ int64_t axis_of(int64_t axis, int64_t rank);  // negative ones count from the en
 // Element i of the result is element from(i) of `a`; without one it is `fill`.
 using From = std::function<std::optional<Ints>(const Ints&)>;
 Array moved(const Array& a, const Ints& shape, const From& from, Number fill = 0);
+// Part [begin, begin + size) of each axis; what is outside of `a` is `fill`.
+Array cut(const Array& a, const Ints& begin, const Ints& size, Number fill = 0);
 Array broadcast(const Array& a, const Ints& shape);
 Ints broadcast_shape(const std::vector<Ints>& shapes);
 // All elements that go into one result, in order; no axes given: all.

@@ -66,6 +66,10 @@ std::vector<std::vector<Ints>> broadcast_cases(size_t inputs);
 Row unary(const std::string& name, Tensor (Tensor::*method)() const, Number (*f)(Number), double low,
           double high, double ulps);
 
+// A row of an op that moves values: of every dtype, exact, differentiable by all inputs.
+Row moving(const std::string& name, Function<Tensor> ours, Function<Array> reference,
+           const std::vector<std::vector<Ints>>& shapes);
+
 // Every dtype once, every shape in every layout.
 void expect_values(const Row& row);
 // Gradients against differences of the reference, in every layout; their dtypes.
