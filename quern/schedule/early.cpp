@@ -89,6 +89,7 @@ bool is_empty(const UOp& u) {
 }
 UOp empty_value(const UOp& u) {
   if (u.dtype().is_void() || !is_empty(u)) {
+    if (u.op() == Op::PAD && is_empty(u.src(0))) return full(u.shape(), UOp::constant(u.dtype(), wide{0}));
     if (u.op() != Op::REDUCE || u.arg().reduce().op == Op::NOOP || !is_empty(u.src(0))) return {};
     return full(u.shape(), UOp::constant(u.dtype(), identity_element(u.arg().reduce().op, u.dtype())));
   }
@@ -117,7 +118,7 @@ const Rules early = [] {
        "a value that is told apart -> the value"},
       {op(Op::CONST).as("u"), without_identity, "a constant that is told apart -> the constant"},
       {op(kEmptied).as("u"), empty_value,
-       "a tensor without elements -> a constant; a reduce of none -> its start"},
+       "a tensor without elements, or padding alone -> a constant; a reduce of none -> its start"},
       {op(Op::RESHAPE).as("u"), merge_reshapes, "a reshape of a reshape -> one"},
       {op(Op::CONTIGUOUS, {op(Op::CONTIGUOUS).as("x")}), [](const UOp& inner) { return inner; },
        "contiguous(contiguous(x)) -> contiguous(x)"},

@@ -39,6 +39,8 @@ bool all_const(Sources sizes) {
 // Axes that a reshape leaves alone, and groups of axes that it cuts anew, from the left. Sizes of 1 belong
 // anywhere.
 UOps through_reshape(Sources from, Sources to, Sources index) {
+  if (std::ranges::any_of(from, [](const UOp& s) { return s.equals(0); }))
+    return UOps(from.size(), zero());  // nothing is read
   if (!all_const(from) || !all_const(to)) {
     // Symbolic sizes: axes at the front and at the back that are the same stay, the rest is cut anew.
     size_t front = 0, back = 0;

@@ -40,23 +40,27 @@ Tensor Tensor::hardtanh(double min, double max) const {
   return clamp(min, max);
 }
 Tensor Tensor::leaky_relu(double slope) const {
-  const Tensor x = detail::to_float(*this);
-  return select(x.lt(0), x * slope, x);
+  return in_wide_float(*this, [&](const Tensor& x) { return select(x.lt(0), x * slope, x); });
 }
 
-// exp(x) - 1 where x is negative; elsewhere it sees 0.
+namespace {
+// alpha (exp(x / scale) - 1) where x is not positive, x elsewhere. The exponential sees 0 there, so that it
+// does not overflow; at 0 the gradient is that from below.
+Tensor exponential_below(const Tensor& x, double alpha, double scale) {
+  const Tensor positive = x.gt(0);
+  return select(positive, x, (select(positive, like(x, 0), x) / scale).expm1() * alpha);
+}
+}  // namespace
+
 Tensor Tensor::elu(double alpha) const {
-  return in_wide_float(*this,
-                       [&](const Tensor& x) { return select(x.gt(0), x, x.minimum(0).expm1() * alpha); });
+  return in_wide_float(*this, [&](const Tensor& x) { return exponential_below(x, alpha, 1); });
 }
 Tensor Tensor::celu(double alpha) const {
   if (alpha == 0) throw Error("celu: alpha is 0");
-  return in_wide_float(
-      *this, [&](const Tensor& x) { return x.maximum(0) + ((x / alpha).expm1() * alpha).minimum(0); });
+  return in_wide_float(*this, [&](const Tensor& x) { return exponential_below(x, alpha, alpha); });
 }
 Tensor Tensor::selu(double alpha, double gamma) const {
-  return in_wide_float(
-      *this, [&](const Tensor& x) { return select(x.gt(0), x, x.minimum(0).expm1() * alpha) * gamma; });
+  return in_wide_float(*this, [&](const Tensor& x) { return exponential_below(x, alpha, 1) * gamma; });
 }
 
 Tensor Tensor::gelu(const std::string& approximate) const {
@@ -78,13 +82,13 @@ Tensor Tensor::mish() const {
   return in_wide_float(*this, [](const Tensor& x) { return x * x.softplus().tanh(); });
 }
 Tensor Tensor::softsign() const {
-  const Tensor x = detail::to_float(*this);
-  return x / (select(x.lt(0), x.neg(), x) + 1);
+  return in_wide_float(*this, [](const Tensor& x) { return x / (select(x.lt(0), x.neg(), x) + 1); });
 }
-Tensor Tensor::hardsigmoid() const { return (detail::to_float(*this) / 6 + 0.5).clamp(0, 1); }
+Tensor Tensor::hardsigmoid() const {
+  return in_wide_float(*this, [](const Tensor& x) { return (x / 6 + 0.5).clamp(0, 1); });
+}
 Tensor Tensor::hardswish() const {
-  const Tensor x = detail::to_float(*this);
-  return x * (x + 3).clamp(0, 6) / 6;
+  return in_wide_float(*this, [](const Tensor& x) { return x * (x + 3).clamp(0, 6) / 6; });
 }
 
 }  // namespace quern

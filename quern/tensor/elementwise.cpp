@@ -47,24 +47,51 @@ Tensor divide_integers(const char* who, Op op, const Tensor& x, const Tensor& y,
 
 Tensor is_infinite(const Tensor& x) { return x.abs().eq(std::numeric_limits<double>::infinity()); }
 
-// The remainder with the sign of the dividend: exact where |x / y| < 2^24 (float64: 2^53). A quotient that
-// was rounded to the wrong integer leaves a remainder off by y, which the two corrections repair.
-Tensor float_fmod(const Tensor& x, const Tensor& y) {
-  const Tensor quotient = apply(Op::TRUNC, apply(Op::FDIV, x, y));
-  const Tensor size = y.abs();
-  Tensor r = multiply_add(quotient.neg(), y, x);
-  const Tensor wrong_sign = (x.lt(0) & r.gt(0)) | (x.gt(0) & r.lt(0));
-  r = select(wrong_sign, r + select(x.lt(0), size.neg(), size), r);
-  r = select(r.abs().ge(size), r - select(x.lt(0), size.neg(), size), r);
-  r = select(r.eq(0), x * like(x, 0), r);  // a zero has the sign of the dividend
+// Division with a remainder, of floats. Narrow ones are computed in float32, which holds their quotients.
+Tensor divided_floats(const Tensor& x, const Tensor& y, Tensor (*f)(const Tensor&, const Tensor&)) {
+  if (x.dtype().bits() >= 32) return f(x, y);
+  return f(x.cast(dtypes::float32), y.cast(dtypes::float32)).cast(x.dtype());
+}
+
+// x = quotient y + rest, exactly where |x / y| < 2^24 (float64: 2^53).
+struct Division {
+  Tensor quotient, rest;
+};
+
+// The quotient is cut towards 0, and the rest has the sign of x. A quotient that was rounded to the wrong
+// integer leaves a rest off by y, which the two corrections repair.
+Division divided(const Tensor& x, const Tensor& y) {
+  const Tensor size = y.abs(), zero = like(x, 0), one = like(x, 1);
+  const Tensor q = apply(Op::TRUNC, apply(Op::FDIV, x, y)), r = multiply_add(q.neg(), y, x);
+  const Tensor step = select(x.lt(0) ^ y.lt(0), one.neg(), one), part = select(x.lt(0), size.neg(), size);
+  const Tensor too_far = (x.lt(0) & r.gt(0)) | (x.gt(0) & r.lt(0));
+  const Tensor back = select(too_far, r + part, r), short_of = back.abs().ge(size);
+  return {q - select(too_far, step, zero) + select(short_of, step, zero),
+          select(short_of, back - part, back)};
+}
+
+Tensor fmod_of(const Tensor& x, const Tensor& y, const Tensor& rest) {
+  const Tensor r = select(rest.eq(0), x * like(x, 0), rest);  // a zero has the sign of the dividend
   return select(is_infinite(y) & x.isfinite(), x, select(y.eq(0), like(x, std::nan("")), r));
 }
+Tensor float_fmod(const Tensor& x, const Tensor& y) { return fmod_of(x, y, divided(x, y).rest); }
 
 Tensor float_mod(const Tensor& x, const Tensor& y) {
   const Tensor r = float_fmod(x, y);
   const Tensor other_side = r.ne(0) & (r.lt(0) ^ y.lt(0));
   return select(other_side, r + y, r);
 }
+
+// An infinite divisor leaves 0, or -1 where the signs differ.
+Tensor float_floordiv(const Tensor& x, const Tensor& y) {
+  const Division d = divided(x, y);
+  const Tensor zero = like(x, 0), one = like(x, 1), differ = x.lt(0) ^ y.lt(0);
+  const Tensor finite = d.quotient - select(differ & d.rest.ne(0), one, zero);
+  const Tensor beyond = select(differ & x.ne(0), one.neg(), zero);
+  return select(y.eq(0) | x.isfinite().logical_not(), apply(Op::FDIV, x, y),
+                select(is_infinite(y), beyond, finite));
+}
+Tensor float_truncdiv(const Tensor& x, const Tensor& y) { return apply(Op::TRUNC, apply(Op::FDIV, x, y)); }
 
 }  // namespace
 
@@ -97,7 +124,7 @@ Tensor Tensor::div(const Operand& other, const std::string& rounding) const {
     throw Error(fmt::format("div: rounding \"{}\" is not \"\", \"floor\" or \"trunc\"", rounding));
   const auto [x, y] = matched("div", *this, other);
   if (rounding == "trunc")
-    return x.is_floating_point() ? apply(Op::TRUNC, apply(Op::FDIV, x, y))
+    return x.is_floating_point() ? divided_floats(x, y, float_truncdiv)
                                  : divide_integers("div", Op::TRUNCDIV, x, y, other);
   return apply(Op::FDIV, detail::to_float(x), detail::to_float(y));
 }
@@ -105,18 +132,19 @@ Tensor Tensor::div(const Operand& other, const std::string& rounding) const {
 Tensor Tensor::floordiv(const Operand& other) const {
   const auto [x, y] = matched("floordiv", *this, other);
   if (!x.is_floating_point()) return divide_integers("floordiv", Op::FLOORDIV, x, y, other);
-  const Tensor exact = apply(Op::FDIV, x - float_mod(x, y), y).round();
-  return select(y.eq(0) | is_infinite(x), apply(Op::FDIV, x, y), exact);
+  return divided_floats(x, y, float_floordiv);
 }
 
 Tensor Tensor::mod(const Operand& other) const {
   const auto [x, y] = matched("mod", *this, other);
-  return x.is_floating_point() ? float_mod(x, y) : divide_integers("mod", Op::FLOORMOD, x, y, other);
+  return x.is_floating_point() ? divided_floats(x, y, float_mod)
+                               : divide_integers("mod", Op::FLOORMOD, x, y, other);
 }
 
 Tensor Tensor::fmod(const Operand& other) const {
   const auto [x, y] = matched("fmod", *this, other);
-  return x.is_floating_point() ? float_fmod(x, y) : divide_integers("fmod", Op::TRUNCMOD, x, y, other);
+  return x.is_floating_point() ? divided_floats(x, y, float_fmod)
+                               : divide_integers("fmod", Op::TRUNCMOD, x, y, other);
 }
 
 Tensor Tensor::pow(const Operand& exponent) const {
@@ -147,7 +175,11 @@ Tensor Tensor::lerp(const Tensor& end, const Operand& weight) const {
   if (!is_floating_point() || !end.is_floating_point())
     throw DTypeError(
         fmt::format("lerp: needs floats, given {} and {}", detail::text(*this), detail::text(end)));
-  return *this + (end - *this) * weight;
+  const auto [x, y] = matched("lerp", *this, end);
+  const DType computed = detail::sum_dtype(x.dtype());
+  const Tensor a = x.cast(computed), b = y.cast(computed);
+  const Operand part = weight.is_tensor() ? Operand(weight.tensor().cast(computed)) : weight;
+  return (a + (b - a) * part).cast(x.dtype());
 }
 
 Tensor Tensor::clamp(const Operand& min, const Operand& max) const { return maximum(min).minimum(max); }
@@ -177,8 +209,9 @@ Tensor Tensor::sign() const {
 Tensor Tensor::copysign(const Operand& other) const {
   auto [x, y] = matched("copysign", *this, other);
   x = detail::to_float(x), y = detail::to_float(y);
-  // The sign of a zero shows in its reciprocal.
-  const Tensor negative = y.lt(0) | (y.eq(0) & apply(Op::RECIP, y).lt(0));
+  // The sign of a zero shows in its reciprocal, where the type has an infinity.
+  const Tensor infinite = y.dtype().bits() < 32 ? y.cast(dtypes::float32) : y;
+  const Tensor negative = y.lt(0) | (y.eq(0) & apply(Op::RECIP, infinite).lt(0));
   return select(negative, x.abs().neg(), x.abs());
 }
 

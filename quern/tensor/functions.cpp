@@ -93,15 +93,20 @@ Tensor float_expm1(const Tensor& x) {
       [](const Tensor& v) { return float_exp(v) - 1; });
 }
 
-// sin(x + pi/2). The sum is rounded: what it lost is `low`, and sin(s + low) = sin(s) + low cos(s).
+// sin(x + pi/2). The sum is rounded: what it lost is `low`, and sin(s + low) = sin(s) + low cos(s). Of large
+// numbers too much is lost: there it is sin(2 x) / (2 sin(x)), or 1 - 2 sin(x / 2)^2 where 2 x overflows.
 Tensor float_cos(const Tensor& x) {
   const auto [high, rest] = split(x, std::numbers::pi_v<long double> / 2);
+  const Tensor size = x.abs(), far = size.gt(is_double(x) ? 0x1p26 : 0x1p12),
+               huge = size.gt(is_double(x) ? 0x1p1022 : 0x1p126);
   const Tensor sum = x + high;
   const Tensor s = sum.detach(), v = x.detach(), part = s - v;
   const Tensor low = (v - (s - part)) + (high - part) + rest;
-  const Tensor half_sine = apply(Op::SIN, s * 0.5);
-  const Tensor repair = low * (1 - half_sine * half_sine * 2);
-  return apply(Op::SIN, sum) + repair.detach();
+  const Tensor first = apply(Op::SIN, select(far, select(huge, x, x * 2), sum)),
+               second = apply(Op::SIN, select(far, select(huge, x * 0.5, x), s * 0.5));
+  const Tensor turned = 1 - second * second * 2;
+  const Tensor divisor = select(far & huge.logical_not(), second * 2, like(x, 1));
+  return select(huge, turned, select(far, first / divisor, first + (low * turned).detach()));
 }
 
 Tensor float_atan(const Tensor& x) {
@@ -205,7 +210,8 @@ Tensor float_asinh(const Tensor& x) {
                              },
                              1e19, [](const Tensor& v) { return float_log(v) + std::numbers::ln2; }));
 }
-Tensor float_acosh(const Tensor& x) {
+Tensor float_acosh(const Tensor& given) {
+  const Tensor x = select(given.lt(1), like(given, std::nan("")), given);
   return piecewise(
       x.lt(too_large_to_square(x)), x, 2,
       [](const Tensor& v) {
@@ -247,15 +253,21 @@ Tensor float_erf(const Tensor& x) {
 }  // namespace
 
 Tensor Tensor::exp() const { return in_wide_float(*this, float_exp); }
-Tensor Tensor::exp2() const { return apply(Op::EXP2, detail::to_float(*this)); }
+Tensor Tensor::exp2() const {
+  return in_wide_float(*this, [](const Tensor& x) { return apply(Op::EXP2, x); });
+}
 Tensor Tensor::log() const { return in_wide_float(*this, float_log); }
-Tensor Tensor::log2() const { return apply(Op::LOG2, detail::to_float(*this)); }
+Tensor Tensor::log2() const {
+  return in_wide_float(*this, [](const Tensor& x) { return apply(Op::LOG2, x); });
+}
 Tensor Tensor::log10() const {
   return in_wide_float(*this, [](const Tensor& x) { return apply(Op::LOG2, x) * 0.30102999566398119521; });
 }
 Tensor Tensor::log1p() const { return in_wide_float(*this, float_log1p); }
 Tensor Tensor::expm1() const { return in_wide_float(*this, float_expm1); }
-Tensor Tensor::sin() const { return apply(Op::SIN, detail::to_float(*this)); }
+Tensor Tensor::sin() const {
+  return in_wide_float(*this, [](const Tensor& x) { return apply(Op::SIN, x); });
+}
 Tensor Tensor::cos() const { return in_wide_float(*this, float_cos); }
 Tensor Tensor::tan() const {
   return in_wide_float(*this, [](const Tensor& x) { return apply(Op::SIN, x) / float_cos(x); });

@@ -92,7 +92,7 @@ Tensor Tensor::bitcast(DType dtype) const {
                                  detail::text(*this), dtype.name(), parts));
   shape.back() = last / parts;
   shape.emplace_back(parts);
-  const Tensor joined = raw.reshape(shape).cast(wide_dtype).lshift(shifts).sum(-1);
+  const Tensor joined = raw.reshape(shape).cast(wide_dtype).lshift(shifts).sum(-1, false, wide_dtype);
   return Tensor(joined.uop().bitcast(dtype));
 }
 

@@ -146,6 +146,7 @@ Tensor Tensor::softmax(int64_t axis, std::optional<DType> dtype) const {
   const int64_t at = ndim() == 0 ? -1 : resolve_axis("softmax", axis, ndim());
   if (at < 0) return ones_like({.dtype = dtype.value_or(detail::to_float(*this).dtype())});
   return in_wide_float(dtype ? cast(*dtype) : *this, [&](const Tensor& x) {
+    if (x.size(at) == Dim(0)) return x;
     const Tensor e = bare_exp(x - x.max(at, true).detach());
     return e / e.sum(at, true);
   });
@@ -160,6 +161,7 @@ Tensor Tensor::log_softmax(int64_t axis, std::optional<DType> dtype) const {
   if (ndim() == 0) return detail::to_float(*this) * 0;
   const int64_t at = resolve_axis("log_softmax", axis, ndim());
   return in_wide_float(dtype ? cast(*dtype) : *this, [&](const Tensor& x) {
+    if (x.size(at) == Dim(0)) return x;
     const Tensor shifted = x - x.max(at, true).detach();
     return shifted - bare_exp(shifted).sum(at, true).log();
   });
@@ -167,6 +169,7 @@ Tensor Tensor::log_softmax(int64_t axis, std::optional<DType> dtype) const {
 
 Tensor Tensor::logsumexp(const Axes& axes, bool keepdim) const {
   return in_wide_float(*this, [&](const Tensor& x) {
+    if (reduced_count("logsumexp", x, axes) == Dim(0)) return x.sum(axes, keepdim).log();
     const Tensor greatest = extreme("logsumexp", x, Op::MAX, axes, true).detach();
     const Tensor base = greatest.isfinite().where(greatest, 0);  // an infinite one stays in the sum
     const Tensor sum = bare_exp(x - base).sum(axes, keepdim);

@@ -1,6 +1,7 @@
 // Running sums, products and extremes along an axis.
 #include <fmt/format.h>
 
+#include <functional>
 #include <limits>
 
 #include "quern/ir/eval.h"
@@ -24,32 +25,43 @@ Tensor pad_last(const Tensor& x, const Dim& before, const Dim& after, const Oper
   return x.pad_axes(padding, value);
 }
 
+// What is accumulated: a window becomes one value, and the values of two neighbours become one.
+struct Accumulation {
+  std::function<Tensor(const Tensor&)> over_last_axis;
+  std::function<Tensor(const Tensor&, const Tensor&)> joined;
+  Operand neutral;
+};
+
+Accumulation by(Op op, DType dtype) {
+  return {[=](const Tensor& windows) { return detail::reduced("cumsum", windows, op, -1, false); },
+          [=](const Tensor& a, const Tensor& b) { return detail::apply(op, a, b); }, neutral_of(op, dtype)};
+}
+
 // Element i sees a window of the n elements that end with it; in front of the first there are neutral ones.
-Tensor scan_block(const Tensor& x, Op op) {
+Tensor scan_block(const Tensor& x, const Accumulation& a) {
   const Dim n = x.size(-1);
-  const Tensor padded = pad_last(x, detail::difference(n, 1), 0, neutral_of(op, x.dtype()));
-  return detail::reduced("cumsum", detail::windows(padded, x.ndim() - 1, n, n), op, -1, false);
+  const Tensor padded = pad_last(x, detail::difference(n, 1), 0, a.neutral);
+  return a.over_last_axis(detail::windows(padded, x.ndim() - 1, n, n));
 }
 
 // Along the last axis. A long one is cut into blocks, which are scanned, and the totals of the blocks before
 // are put on top: n * 256 steps, not n * n.
-Tensor scan_last(const Tensor& x, Op op) {
+Tensor scan_last(const Tensor& x, const Accumulation& a) {
   const Dim size = x.size(-1);
   if (size.uop().vmax() == 0) return x;
-  if (size.is_symbolic() || size.value() <= kBlock) return scan_block(x, op);
+  if (size.is_symbolic() || size.value() <= kBlock) return scan_block(x, a);
   const int64_t n = size.value(), blocks = (n + kBlock - 1) / kBlock;
-  const Operand neutral = neutral_of(op, x.dtype());
   Shape cut = x.shape();
   cut.back() = blocks;
   cut.emplace_back(kBlock);
-  const Tensor inner = scan_block(pad_last(x, 0, blocks * kBlock - n, neutral).reshape(cut), op);
+  const Tensor inner = scan_block(pad_last(x, 0, blocks * kBlock - n, a.neutral).reshape(cut), a);
   std::vector<std::optional<std::pair<Dim, Dim>>> last(cut.size());
   last.back() = {kBlock - 1, kBlock};
-  const Tensor totals = scan_last(inner.shrink(last).squeeze(-1), op);
+  const Tensor totals = scan_last(inner.shrink(last).squeeze(-1), a);
   std::vector<std::optional<std::pair<Dim, Dim>>> but_last(cut.size() - 1);
   but_last.back() = {0, blocks - 1};
-  const Tensor before = pad_last(totals.shrink(but_last), 1, 0, neutral).unsqueeze(-1);
-  const Tensor joined = detail::apply(op, detail::broadcast_to("cumsum", before, cut), inner);
+  const Tensor before = pad_last(totals.shrink(but_last), 1, 0, a.neutral).unsqueeze(-1);
+  const Tensor joined = a.joined(detail::broadcast_to("cumsum", before, cut), inner);
   Shape flat = x.shape();
   flat.back() = blocks * kBlock;
   last.assign(flat.size(), std::nullopt);
@@ -57,10 +69,13 @@ Tensor scan_last(const Tensor& x, Op op) {
   return joined.reshape(flat).shrink(last);
 }
 
-Tensor scan(const char* who, const Tensor& x, int64_t axis, Op op) {
+Tensor scan(const char* who, const Tensor& x, int64_t axis, const Accumulation& a) {
   if (x.ndim() == 0 && (axis == 0 || axis == -1)) return x;
   const int64_t at = detail::resolve_axis(who, axis, x.ndim());
-  return scan_last(x.transpose(at, -1), op).transpose(at, -1);
+  return scan_last(x.transpose(at, -1), a).transpose(at, -1);
+}
+Tensor scan(const char* who, const Tensor& x, int64_t axis, Op op) {
+  return scan(who, x, axis, by(op, x.dtype()));
 }
 
 // The place of an extreme so far is the last place at which the element is the extreme so far.
@@ -91,15 +106,11 @@ std::pair<Tensor, Tensor> Tensor::cummin(int64_t axis) const {
 }
 
 Tensor Tensor::logcumsumexp(int64_t axis) const {
-  if (ndim() == 0) return detail::to_float(*this);
-  const int64_t at = detail::resolve_axis("logcumsumexp", axis, ndim());
-  if (size(at) == Dim(0)) return detail::to_float(*this);
   return detail::in_wide_float(*this, [&](const Tensor& x) {
-    const Tensor moved = x.transpose(at, -1);
-    const Dim n = moved.size(-1);
-    const Tensor padded =
-        pad_last(moved, detail::difference(n, 1), 0, -std::numeric_limits<double>::infinity());
-    return detail::windows(padded, moved.ndim() - 1, n, n).logsumexp(-1).transpose(at, -1);
+    return scan("logcumsumexp", x, axis,
+                {[](const Tensor& windows) { return windows.logsumexp(-1); },
+                 [](const Tensor& a, const Tensor& b) { return a.logaddexp(b); },
+                 -std::numeric_limits<double>::infinity()});
   });
 }
 
