@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "quern/engine/describe.h"
+#include "quern/engine/programs.h"
 #include "quern/ir/env.h"
 #include "quern/ir/node_map.h"
 #include "quern/runtime/buffer.h"
@@ -82,7 +83,7 @@ void run_schedule(const Prepared& prepared, const UOps& memory, const VariableVa
     if (step.program.op() == Op::COPY) {
       copy(*buffers[0], *buffers[1]);
     } else {
-      const auto program = buffers[0]->device().compile(step.program);
+      const auto program = program_for(buffers[0]->device(), step.program);
       std::vector<Argument> arguments;
       for (const BufferPtr& buffer : buffers) {
         if (&buffer->device() != &buffers[0]->device())

@@ -84,6 +84,14 @@ std::vector<std::string> Device::known() {
   return names;
 }
 
+std::shared_ptr<const Program> Device::compile(const UOp& kernel) {
+  throw DeviceError(fmt::format("{} runs programs, not {}", name_, quern::name(kernel.op())));
+}
+
+std::shared_ptr<const Program> Device::compile(const LinearProgram& program) {
+  throw DeviceError(fmt::format("{} runs kernels, not programs: {}", name_, program.name));
+}
+
 // ---- memory of the host
 
 namespace {
