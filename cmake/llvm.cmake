@@ -12,6 +12,7 @@ if(QUERN_LLVM)
     message(WARNING "LLVM 19 (Debian: llvm-19-dev) is not there: quern is built without the device CPU")
   endif()
 endif()
+list(FILTER library_headers EXCLUDE REGEX "/quern/render/llvm_ops\\.h$")  # it includes LLVM's: not for users
 if(NOT llvm_library)
   list(FILTER library_sources EXCLUDE REGEX ${llvm_sources})
 endif()
@@ -27,5 +28,6 @@ function(use_llvm target)
   set_source_files_properties(${users} PROPERTIES SKIP_PRECOMPILE_HEADERS ON SKIP_UNITY_BUILD_INCLUSION ON
                               COMPILE_OPTIONS "${includes};${definitions};-Wno-unused-parameter")
   target_link_libraries(${target} PRIVATE ${llvm_library})
-  target_compile_definitions(${target} PRIVATE QUERN_HAVE_LLVM)
+  set_source_files_properties(quern/runtime/device.cpp quern/tensor/tensor.cpp
+                              PROPERTIES COMPILE_DEFINITIONS QUERN_HAVE_LLVM)
 endfunction()

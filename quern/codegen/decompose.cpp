@@ -20,6 +20,7 @@ int log2_of(wide v) { return std::countr_zero(static_cast<uint64_t>(v)); }
 UOp with_safe_divisor(const UOp& u) {
   const UOp &a = u.src(0), &b = u.src(1);
   const bool modulo = u.op() == Op::TRUNCMOD;
+  if (u.dtype().is_signed() && b.equals(-1)) return modulo ? number(a, 0) : negative(a);
   const bool zero = may_be(b, 0);
   const bool minus_one = u.dtype().is_signed() && may_be(b, -1) && may_be(a, int_min(u.dtype().scalar()));
   if ((!zero && !minus_one) || b.is_const()) return {};

@@ -46,7 +46,7 @@ UOp shr(const UOp& x, int64_t n) { return x >> number(x, n); }
 
 // ---- float32 to the nearest value of the type, as a float32
 
-UOp rounded(const UOp& x, DType to) {
+UOp rounded_by_bits(const UOp& x, DType to) {
   const Layout layout = layout_of(to);
   const int dropped = 23 - layout.mantissa;
   const int64_t ones = (int64_t{1} << dropped) - 1;
@@ -134,6 +134,15 @@ UOp integer_to_odd(const UOp& x) {
   return to_odd(where(small, x, sticky).cast(wide_float));
 }
 
+// MAX and MIN by comparisons. LLVM 19 takes the maximum of converted float16 for one of float16, which x86 gets
+// wrong for NaN.
+UOp greater_or_less(bool greater, const UOp& a, const UOp& b) {
+  const UOp x = bits_of(a), y = bits_of(b);
+  const UOp equal = float_of(greater ? x & y : x | y);  // zeros of either sign
+  const UOp ordered = where(eq(a, b), equal, number(a, kNaN));
+  return where(a < b, greater ? b : a, where(b < a, greater ? a : b, ordered));
+}
+
 // ---- the pass
 
 class Widening {
@@ -162,31 +171,34 @@ class Widening {
     switch (u.op()) {
       case Op::CONST: return UOp::constant(held, u.value());
       case Op::LOAD: {
-        if (sources[0].dtype().is_float()) break;
         if (storage_is_float(sources[0])) break;
         UOps from{sources[0]};
-        if (sources.size() > 1) from.push_back(packed(sources[1], u.dtype()));
-        return unpacked(UOp::make(Op::LOAD, sources[0].dtype().base(), from), u.dtype());
+        if (sources.size() > 1) from.push_back(to_memory(sources[1], u.dtype()));
+        return from_memory(UOp::make(Op::LOAD, sources[0].dtype().base().scalar().vec(u.dtype().lanes()), from),
+                           u.dtype());
       }
       case Op::STORE: {
         if (storage_is_float(sources[0])) return {};
-        return UOp::make(Op::STORE, dtypes::void_, {sources[0], packed(sources[1], u.src(1).dtype())});
+        return UOp::make(Op::STORE, dtypes::void_, {sources[0], to_memory(sources[1], u.src(1).dtype())});
       }
       case Op::CAST: return cast(u, sources[0]);
       case Op::BITCAST:
         if (is_narrow(u.dtype())) {
           const DType bits = lanes_of(u.dtype().bits() == 8 ? dtypes::uint8 : dtypes::uint16, u);
-          const UOp from = is_narrow(u.src(0).dtype()) ? packed(sources[0], u.src(0).dtype())
-                                                       : sources[0].bitcast(bits);
-          return unpacked(from, u.dtype());
+          const UOp from = is_narrow(u.src(0).dtype()) ? to_memory(sources[0], u.src(0).dtype()) : sources[0];
+          return from_memory(from.bitcast(is_converted(u.dtype()) ? u.dtype() : bits), u.dtype());
         }
-        return packed(sources[0], u.src(0).dtype()).bitcast(u.dtype());
+        return to_memory(sources[0], u.src(0).dtype()).bitcast(u.dtype());
       case Op::POW: {
         const DType wide_float = lanes_of(dtypes::float64, u);
         const UOp power = UOp::alu(Op::POW, {sources[0].cast(wide_float), sources[1].cast(wide_float)});
         return rounded(to_odd(power), u.dtype());
       }
       case Op::MULACC: return multiply_add(u, sources);
+      case Op::MAX:
+      case Op::MIN:
+        if (is_converted(u.dtype())) return greater_or_less(u.op() == Op::MAX, sources[0], sources[1]);
+        break;
       default: break;
     }
     const UOp now = UOp::make(u.op(), held, sources, u.arg(), u.tag());
@@ -196,6 +208,19 @@ class Widening {
   }
 
  private:
+  // By hardware: then memory holds the type itself.
+  bool is_converted(DType d) const { return d.kind() == Scalar::Float16 && spec_.converts_float16; }
+  UOp to_memory(const UOp& x, DType d) const {
+    if (!is_converted(d)) return packed(x, d);
+    return x.is_const() ? UOp::constant(d.scalar().vec(x.dtype().lanes()), x.value()) : x.cast(d);
+  }
+  UOp from_memory(const UOp& x, DType d) const {
+    return is_converted(d) ? x.cast(lanes_of(dtypes::float32, x)) : unpacked(x, d);
+  }
+  UOp rounded(const UOp& x, DType d) const {
+    return is_converted(d) ? x.cast(d).cast(x.dtype()) : rounded_by_bits(x, d);
+  }
+
   static bool is_short(DType d) { return d.is_float() && d.bits() <= 16; }
   static bool storage_is_float(const UOp& address) { return address.dtype().kind() == Scalar::Float32; }
 
@@ -203,6 +228,7 @@ class Widening {
   UOp pointer(const UOp& u, const UOps& sources) const {
     if (!is_narrow(u.dtype())) return {};
     const DType d = u.dtype();
+    if (is_converted(d) && d.space() != AddrSpace::REG) return {};
     const DType element = d.space() == AddrSpace::REG       ? dtypes::float32
                           : d.scalar().bits() == 8 ? dtypes::uint8
                                                    : dtypes::uint16;
@@ -223,7 +249,7 @@ class Widening {
   }
 
   // The product is exact in float64; the error of the sum is made to show.
-  static UOp multiply_add(const UOp& u, const UOps& sources) {
+  UOp multiply_add(const UOp& u, const UOps& sources) const {
     const DType wide_float = lanes_of(dtypes::float64, u), integer = lanes_of(dtypes::uint64, u);
     const UOp a = sources[0].cast(wide_float), b = sources[1].cast(wide_float), c = sources[2].cast(wide_float);
     const UOp product = a * b, sum = product + c;

@@ -21,6 +21,9 @@ struct Kind {
   bool numbered;  // what stands behind the colon is a number; else a path, which there must be
 };
 constexpr Kind kKinds[] = {
+#ifdef QUERN_HAVE_LLVM
+    {"CPU", open_cpu, true},
+#endif
     {"INTERP", open_interp, true},
     {"NULL", open_null, true},
     {"DISK", open_disk, false},

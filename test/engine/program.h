@@ -64,6 +64,7 @@ struct Program {
   std::vector<Instruction> list;
   std::vector<size_t> outputs;  // realised at once, at the end
   bool keep_all = true;         // the other tensors are alive then, and are looked at too
+  std::string device = "INTERP";  // where it is run lazily; eagerly it is run on INTERP
   bool floats = false;          // random floats: compared with a tolerance; otherwise to the bit
   std::string source() const;   // as C++
 };
