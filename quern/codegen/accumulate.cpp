@@ -31,7 +31,9 @@ UOp after(const UOp& pointer, Sources what) {
   return UOp::make(Op::AFTER, pointer.dtype(), sources);
 }
 UOp load(const UOp& address) { return UOp::make(Op::LOAD, address.dtype().base(), {address}); }
-UOp store(const UOp& address, const UOp& value) { return UOp::make(Op::STORE, dtypes::void_, {address, value}); }
+UOp store(const UOp& address, const UOp& value) {
+  return UOp::make(Op::STORE, dtypes::void_, {address, value});
+}
 UOp together(const UOps& effects) {
   return effects.size() == 1 ? effects[0] : UOp::make(Op::GROUP, dtypes::void_, effects);
 }
@@ -80,7 +82,8 @@ Accumulation accumulation_of(const UOp& reduce) {
             std::unordered_map<UOp, UOp> states;
             for (size_t i = 0; i < k; i++) {
               states.emplace(UOp::make(Op::STATE, before[i].dtype(), {}, static_cast<int64_t>(i)), before[i]);
-              states.emplace(UOp::make(Op::STATE, values[i].dtype(), {}, static_cast<int64_t>(k + i)), values[i]);
+              states.emplace(UOp::make(Op::STATE, values[i].dtype(), {}, static_cast<int64_t>(k + i)),
+                             values[i]);
             }
             const UOp tuple = body.substitute(states);
             return UOps(tuple.src().begin(), tuple.src().end());

@@ -29,7 +29,8 @@ UOp to_addresses(const UOp& kernel) {
   return rebuild(kernel, [&](const UOp& u, const UOps& sources) -> UOp {
     switch (u.op()) {
       case Op::RESHAPE:
-        if (!u.dtype().is_ptr()) throw Error("kernel: RESHAPE of a value; only memory is reshaped in a kernel");
+        if (!u.dtype().is_ptr())
+          throw Error("kernel: RESHAPE of a value; only memory is reshaped in a kernel");
         return sources[0];
       case Op::INDEX: {
         if (!sources[0].dtype().is_ptr())

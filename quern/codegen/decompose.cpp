@@ -156,12 +156,14 @@ UOp truncated_integer(const UOp& u) { return u.dtype().is_int() ? u.src(0) : UOp
 }  // namespace
 
 const Rules decompositions = [] {
-  const OpSet bools = {Op::ADD,   Op::MUL,   Op::MAX,   Op::MIN, Op::SUB,   Op::CMPNE, Op::CMPEQ,
-                       Op::CMPLT, Op::CMPLE, Op::NEG,   Op::TRUNC, Op::MULACC};
+  const OpSet bools = {Op::ADD,   Op::MUL,   Op::MAX,   Op::MIN, Op::SUB,   Op::CMPNE,
+                       Op::CMPEQ, Op::CMPLT, Op::CMPLE, Op::NEG, Op::TRUNC, Op::MULACC};
   return RuleList{
       {op(bools).as("x"), of_bools, "arithmetic of bools -> AND, OR, XOR"},
-      {op({Op::FLOORDIV, Op::FLOORMOD}).as("x"), floor_division, "rounding down -> rounding towards zero, adjusted"},
-      {op({Op::TRUNCDIV, Op::TRUNCMOD}).as("x"), with_safe_divisor, "a divisor that may be 0 or -1 -> one that is not"},
+      {op({Op::FLOORDIV, Op::FLOORMOD}).as("x"), floor_division,
+       "rounding down -> rounding towards zero, adjusted"},
+      {op({Op::TRUNCDIV, Op::TRUNCMOD}).as("x"), with_safe_divisor,
+       "a divisor that may be 0 or -1 -> one that is not"},
       {op({Op::SHL, Op::SHR}).as("x"), shift, "a shift that may be too far -> one that is not"},
       {op(Op::POW).as("x"), integer_power, "a power of integers -> squares and products"},
       {op(Op::POW).as("x"), float_power, "a power of float32 -> in float64"},

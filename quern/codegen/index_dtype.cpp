@@ -10,7 +10,9 @@ namespace {
 bool is_narrow(const UOp& u) {
   return u.is_invalid() || (fits(dtypes::int32, u.vmin()) && fits(dtypes::int32, u.vmax()));
 }
-DType integer_for(bool narrow, DType like) { return (narrow ? dtypes::int32 : dtypes::int64).vec(like.lanes()); }
+DType integer_for(bool narrow, DType like) {
+  return (narrow ? dtypes::int32 : dtypes::int64).vec(like.lanes());
+}
 
 UOp as(const UOp& u, DType dtype) {
   if (u.is_const()) return UOp::constant(dtype, u.value());
@@ -24,7 +26,9 @@ UOp with_integers(const UOp& u, UOps sources, DType operands, DType result) {
   return UOp::make(u.op(), result, sources, u.arg(), u.tag());
 }
 
-DType pointer_like(DType pointer, DType to) { return to.vec(pointer.lanes()).ptr(pointer.size(), pointer.space()); }
+DType pointer_like(DType pointer, DType to) {
+  return to.vec(pointer.lanes()).ptr(pointer.size(), pointer.space());
+}
 
 UOp lowered(const UOp& u, const UOps& sources) {
   const bool is_index = u.dtype().is_index();
@@ -61,11 +65,11 @@ UOp lowered(const UOp& u, const UOps& sources) {
     for (const UOp& s : u.src())
       if (s.dtype().is_index()) narrow &= is_narrow(s);
     const DType result = is_index ? integer_for(narrow, u.dtype()) : u.dtype();
-    if (u.op() == Op::GEP) return UOp::make(u.op(), sources[0].dtype().scalar().vec(u.dtype().lanes()), sources, u.arg());
+    if (u.op() == Op::GEP)
+      return UOp::make(u.op(), sources[0].dtype().scalar().vec(u.dtype().lanes()), sources, u.arg());
     UOps now = sources;
     for (size_t i = 0; i < now.size(); i++)
-      if (u.src(i).dtype().is_index())
-        now[i] = as(now[i], integer_for(narrow, u.src(i).dtype()));
+      if (u.src(i).dtype().is_index()) now[i] = as(now[i], integer_for(narrow, u.src(i).dtype()));
     return UOp::make(u.op(), result, now, u.arg(), u.tag());
   }
   return {};

@@ -60,8 +60,7 @@ class Linearizer {
     Region* home = &root_;
     for (const UOp& r : u.ranges()) {
       const auto* found = regions_.find(r);
-      if (found == nullptr)
-        throw Error(fmt::format("kernel: range {} is not closed", r.arg().range().id));
+      if (found == nullptr) throw Error(fmt::format("kernel: range {} is not closed", r.arg().range().id));
       if ((*found)->depth > home->depth) home = found->get();
     }
     return *home;

@@ -40,7 +40,8 @@ UOp joined(const UOp& u, size_t i) {
   const UOp &outer = u.src(i), &inner = u.src(i + 1);
   if (outer.op() != Op::RANGE || inner.op() != Op::RANGE) return {};
   const RangeArg a = outer.arg().range(), b = inner.arg().range();
-  if (a.kind != b.kind || a.id >= b.id || !outer.src(0).is_int_const() || !inner.src(0).is_int_const()) return {};
+  if (a.kind != b.kind || a.id >= b.id || !outer.src(0).is_int_const() || !inner.src(0).is_int_const())
+    return {};
   const wide steps = outer.src(0).int_value() * inner.src(0).int_value();
   if (!fits(dtypes::int32, steps) || !nothing_between(u, outer, inner)) return {};
   const UOp one = UOp::range(static_cast<int64_t>(steps), a.id, a.kind);
@@ -51,7 +52,8 @@ UOp joined(const UOp& u, size_t i) {
     if (k == i)
       sources.push_back(one);
     else
-      sources.push_back(k < first_closed(u) ? graph_rewrite(u.src(k).substitute_open(map), symbolic) : u.src(k));
+      sources.push_back(k < first_closed(u) ? graph_rewrite(u.src(k).substitute_open(map), symbolic)
+                                            : u.src(k));
   }
   UOp result = u.with_src(sources);
   return divisions_below(result) <= divisions_below(u) ? result : UOp();
@@ -103,10 +105,12 @@ AxisKind kind_on(AxisKind kind, bool workgroups) {
 
 bool writes_register(const UOp& effect) {
   bool found = false;
-  walk(effect, [](const UOp& u) { return u.op() != Op::BARRIER; },
-       [&](const UOp& u) {
-         found |= u.op() == Op::STORE && u.src(0).dtype().is_ptr() && u.src(0).dtype().space() == AddrSpace::REG;
-       });
+  walk(
+      effect, [](const UOp& u) { return u.op() != Op::BARRIER; },
+      [&](const UOp& u) {
+        found |=
+            u.op() == Op::STORE && u.src(0).dtype().is_ptr() && u.src(0).dtype().space() == AddrSpace::REG;
+      });
   return found;
 }
 

@@ -52,8 +52,8 @@ UOp rounded_by_bits(const UOp& x, DType to) {
   const int64_t ones = (int64_t{1} << dropped) - 1;
   const UOp bits = bits_of(x);
   const UOp odd = shr(bits, dropped) & number(bits, 1);
-  const UOp normal =
-      float_of((bits + (odd + number(bits, ones >> 1))) & number(bits, static_cast<int64_t>(~uint32_t(ones))));
+  const UOp normal = float_of((bits + (odd + number(bits, ones >> 1))) &
+                              number(bits, static_cast<int64_t>(~uint32_t(ones))));
   if (to.kind() == Scalar::BFloat16) return where(is_nan(x), number(x, kNaN), normal);
   // Near zero the distance between values is fixed: adding a number of which it is the last bit rounds to it.
   const UOp sign = bits & number(bits, int64_t{0x80000000}), size = float_of(bits & number(bits, 0x7fffffff));
@@ -82,7 +82,8 @@ UOp packed(const UOp& x, DType from) {
   const UOp steps = size * number(x, std::ldexp(1.0, layout.mantissa - layout.min_exponent));
   const UOp small = steps.cast(bits.dtype());
   UOp code = where(size < number(x, std::ldexp(1.0, layout.min_exponent)), small, normal);
-  if (has_infinity(from)) code = where(eq(size, number(x, INFINITY)), number(bits, bits_of(from, INFINITY)), code);
+  if (has_infinity(from))
+    code = where(eq(size, number(x, INFINITY)), number(bits, bits_of(from, INFINITY)), code);
   return where(is_nan(x), nan, code | sign).cast(to);
 }
 
@@ -95,9 +96,9 @@ UOp unpacked(const UOp& stored, DType from) {
   const UOp magnitude = code & number(code, most), sign = shl(shr(code, width - 1), 31);
   const UOp normal = shl(magnitude + number(code, int64_t{126 + layout.min_exponent} << layout.mantissa),
                          23 - layout.mantissa);
-  const UOp small = magnitude.cast(lanes_of(dtypes::float32, code)) *
-                    UOp::constant(lanes_of(dtypes::float32, code),
-                                  std::ldexp(1.0, layout.min_exponent - layout.mantissa));
+  const UOp small =
+      magnitude.cast(lanes_of(dtypes::float32, code)) *
+      UOp::constant(lanes_of(dtypes::float32, code), std::ldexp(1.0, layout.min_exponent - layout.mantissa));
   UOp bits = where(magnitude < number(code, int64_t{1} << layout.mantissa), bits_of(small), normal);
   const UOp nan = number(code, int64_t{0x7fc00000});
   if (!has_infinity(from)) {
@@ -126,7 +127,8 @@ UOp integer_to_odd(const UOp& x) {
   const DType wide_float = lanes_of(dtypes::float64, x);
   if (x.dtype().bits() < 64) return to_odd(x.cast(wide_float));
   // 53 bits are left of 64: those that go leave a trace in the last that stays.
-  const UOp low = x & number(x, 2047), high = x + low * UOp::constant(x.dtype(), wrap(x.dtype().scalar(), -1));
+  const UOp low = x & number(x, 2047),
+            high = x + low * UOp::constant(x.dtype(), wrap(x.dtype().scalar(), -1));
   const UOp sticky = high | where(eq(low, number(x, 0)), number(x, 0), number(x, 2048));
   const wide most = wide{1} << 53;
   UOp small = x < UOp::constant(x.dtype(), most);
@@ -134,8 +136,8 @@ UOp integer_to_odd(const UOp& x) {
   return to_odd(where(small, x, sticky).cast(wide_float));
 }
 
-// MAX and MIN by comparisons. LLVM 19 takes the maximum of converted float16 for one of float16, which x86 gets
-// wrong for NaN.
+// MAX and MIN by comparisons. LLVM 19 takes the maximum of converted float16 for one of float16, which x86
+// gets wrong for NaN.
 UOp greater_or_less(bool greater, const UOp& a, const UOp& b) {
   const UOp x = bits_of(a), y = bits_of(b);
   const UOp equal = float_of(greater ? x & y : x | y);  // zeros of either sign
@@ -174,8 +176,8 @@ class Widening {
         if (storage_is_float(sources[0])) break;
         UOps from{sources[0]};
         if (sources.size() > 1) from.push_back(to_memory(sources[1], u.dtype()));
-        return from_memory(UOp::make(Op::LOAD, sources[0].dtype().base().scalar().vec(u.dtype().lanes()), from),
-                           u.dtype());
+        return from_memory(
+            UOp::make(Op::LOAD, sources[0].dtype().base().scalar().vec(u.dtype().lanes()), from), u.dtype());
       }
       case Op::STORE: {
         if (storage_is_float(sources[0])) return {};
@@ -229,9 +231,9 @@ class Widening {
     if (!is_narrow(u.dtype())) return {};
     const DType d = u.dtype();
     if (is_converted(d) && d.space() != AddrSpace::REG) return {};
-    const DType element = d.space() == AddrSpace::REG       ? dtypes::float32
-                          : d.scalar().bits() == 8 ? dtypes::uint8
-                                                   : dtypes::uint16;
+    const DType element = d.space() == AddrSpace::REG ? dtypes::float32
+                          : d.scalar().bits() == 8    ? dtypes::uint8
+                                                      : dtypes::uint16;
     return UOp::make(u.op(), element.vec(d.lanes()).ptr(d.size(), d.space()), sources, u.arg(), u.tag());
   }
 
@@ -251,7 +253,8 @@ class Widening {
   // The product is exact in float64; the error of the sum is made to show.
   UOp multiply_add(const UOp& u, const UOps& sources) const {
     const DType wide_float = lanes_of(dtypes::float64, u), integer = lanes_of(dtypes::uint64, u);
-    const UOp a = sources[0].cast(wide_float), b = sources[1].cast(wide_float), c = sources[2].cast(wide_float);
+    const UOp a = sources[0].cast(wide_float), b = sources[1].cast(wide_float),
+              c = sources[2].cast(wide_float);
     const UOp product = a * b, sum = product + c;
     const UOp rest = sum - product, error = (product - (sum - rest)) + (c - rest);
     const UOp bits = sum.bitcast(integer), zero = number(sum, 0.0);

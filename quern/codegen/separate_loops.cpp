@@ -90,11 +90,13 @@ UOp with_accumulations_joined(const UOp& program) {
       UOps effects;
       for (const UOp& e : all) {
         const UOp effect = *done.find(e.src(0));
-        for (const UOp& part : effect.op() == Op::GROUP ? UOps(effect.src().begin(), effect.src().end()) : UOps{effect})
+        for (const UOp& part :
+             effect.op() == Op::GROUP ? UOps(effect.src().begin(), effect.src().end()) : UOps{effect})
           if (std::ranges::find(effects, part) == effects.end()) effects.push_back(part);
       }
       if (all.size() > 1)
-        now = end(effects.size() == 1 ? effects[0] : UOp::make(Op::GROUP, dtypes::void_, effects), sources[1]);
+        now =
+            end(effects.size() == 1 ? effects[0] : UOp::make(Op::GROUP, dtypes::void_, effects), sources[1]);
     }
     done.emplace(u, std::move(now));
   }

@@ -8,7 +8,8 @@
 namespace quern {
 namespace {
 
-constexpr double kInf = std::numeric_limits<double>::infinity(), kNaN = std::numeric_limits<double>::quiet_NaN();
+constexpr double kInf = std::numeric_limits<double>::infinity(),
+                 kNaN = std::numeric_limits<double>::quiet_NaN();
 
 UOp number(const UOp& like, double value) { return UOp::constant(like.dtype(), value); }
 UOp integer(const UOp& like, int64_t value) { return UOp::constant(like.dtype(), static_cast<wide>(value)); }
@@ -49,8 +50,8 @@ UOp exp2_float32(const UOp& given) {
 // ---- log2(x): x = 2^e * (1 + f), 1 + f between sqrt(1/2) and sqrt(2); log2(1 + f) = f * L + f^2 * p(f)
 
 UOp log2_float32(const UOp& x) {
-  constexpr std::array p = {-0x1.715476p-1, 0x1.ec7094p-2, -0x1.715480p-2, 0x1.277c3ep-2, -0x1.ec7732p-3,
-                            0x1.a48380p-3,  -0x1.6efd82p-3, 0x1.5d018cp-3, -0x1.5579eap-3, 0x1.900026p-4};
+  constexpr std::array p = {-0x1.715476p-1, 0x1.ec7094p-2,  -0x1.715480p-2, 0x1.277c3ep-2,  -0x1.ec7732p-3,
+                            0x1.a48380p-3,  -0x1.6efd82p-3, 0x1.5d018cp-3,  -0x1.5579eap-3, 0x1.900026p-4};
   constexpr double log2e_high = 0x1.714p0, log2e_low = 0x1.47652cp-12;
   const UOp small = x < number(x, 0x1p-126);
   const UOp bits = bits_of(where(small, x * number(x, 0x1p24), x));
@@ -61,7 +62,8 @@ UOp log2_float32(const UOp& x) {
   const UOp upper = float_of(bits_of(f) & integer(bits, -4096)), lower = minus(f, upper);
   const UOp high = upper * number(x, log2e_high);
   const UOp low = (f * f) * polynomial(f, p) + (lower * number(x, log2e_high) + f * number(x, log2e_low));
-  const UOp sum = exponent + high, lost = where(eq(exponent, number(x, 0.0)), number(x, 0.0), minus(high, minus(sum, exponent)));
+  const UOp sum = exponent + high,
+            lost = where(eq(exponent, number(x, 0.0)), number(x, 0.0), minus(high, minus(sum, exponent)));
   const UOp result = sum + (lost + low);
   const UOp positive = where(eq(x, number(x, kInf)), x, result);
   return where(number(x, 0.0) < x, positive, where(eq(x, number(x, 0.0)), number(x, -kInf), number(x, kNaN)));
@@ -121,7 +123,8 @@ UOp sin_float32(const UOp& x) {
                             0x1.a0129877a1cfcp-16, -0x1.2474cb416294ep-22};
   const UOp bits = bits_of(x), magnitude = bits & integer(bits, 0x7fffffff);
   const UOp is_small = magnitude < integer(bits, 0x49800000);  // 2^20
-  const UOp size = float_of(where(is_small, magnitude, integer(bits, 0))).cast(same_lanes(dtypes::float64, x));
+  const UOp size =
+      float_of(where(is_small, magnitude, integer(bits, 0))).cast(same_lanes(dtypes::float64, x));
   const Reduced small = reduce_small(size);
   const Reduced large = reduce_large(where(is_small, integer(bits, 0x49800000), magnitude));
   const UOp k = where(is_small, small.quadrant, large.quadrant), r = where(is_small, small.rest, large.rest);

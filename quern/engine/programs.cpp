@@ -25,7 +25,8 @@ Cache& cache() {
 
 std::shared_ptr<const Program> compiled(Device& device, const UOp& kernel) {
   const LinearProgram program = lower(kernel, device.spec());
-  if (env::DEBUG() >= 6) std::fputs(fmt::format("linear {}\n{}", program.name, program.text()).c_str(), stderr);
+  if (env::DEBUG() >= 6)
+    std::fputs(fmt::format("linear {}\n{}", program.name, program.text()).c_str(), stderr);
   return device.compile(program);
 }
 

@@ -42,7 +42,8 @@ UOps uses_of(const UOp& u) {
 
 const UOp& storage_of(const UOp& pointer) {
   const UOp* u = &pointer;
-  while (u->op() == Op::AFTER || u->op() == Op::NOOP || u->op() == Op::CAST || u->op() == Op::INDEX) u = &u->src(0);
+  while (u->op() == Op::AFTER || u->op() == Op::NOOP || u->op() == Op::CAST || u->op() == Op::INDEX)
+    u = &u->src(0);
   return *u;
 }
 
@@ -103,7 +104,8 @@ void check(const LinearProgram& program) {
   NodeSet seen;
   UOps open;
   auto refuse = [&](const UOp& u, const std::string& why) {
-    throw SpecError(fmt::format("linear program {}: {}: {}\n{}", program.name, name(u.op()), why, program.text()));
+    throw SpecError(
+        fmt::format("linear program {}: {}: {}\n{}", program.name, name(u.op()), why, program.text()));
   };
   for (const UOp& u : program.list) {
     if (!legal_ops(Level::program).contains(u.op()) || kUnlisted.contains(u.op()))

@@ -35,7 +35,9 @@ inline bool has_gate(const UOp& index) {
   return index.src(1).op() == Op::WHERE && index.src(1).src(2).is_invalid();
 }
 inline const UOp& gate_of(const UOp& index) { return index.src(1).src(0); }
-inline const UOp& position_of(const UOp& index) { return has_gate(index) ? index.src(1).src(1) : index.src(1); }
+inline const UOp& position_of(const UOp& index) {
+  return has_gate(index) ? index.src(1).src(1) : index.src(1);
+}
 
 // The INDEX that an address is, under casts.
 const UOp& index_of_address(const UOp& address);

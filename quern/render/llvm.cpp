@@ -37,8 +37,10 @@ class Renderer {
 
   LlvmProgram run() {
     llvm::Type* pointer = build_.getPtrTy();
-    auto* type = llvm::FunctionType::get(build_.getVoidTy(), {pointer, pointer, pointer, build_.getInt64Ty()}, false);
-    function_ = llvm::Function::Create(type, llvm::Function::ExternalLinkage, result_.function, *result_.module);
+    auto* type =
+        llvm::FunctionType::get(build_.getVoidTy(), {pointer, pointer, pointer, build_.getInt64Ty()}, false);
+    function_ =
+        llvm::Function::Create(type, llvm::Function::ExternalLinkage, result_.function, *result_.module);
     function_->addFnAttr(llvm::Attribute::NoUnwind);
     for (unsigned i = 0; i < 3; i++) function_->addParamAttr(i, llvm::Attribute::NoAlias);
     build_.SetInsertPoint(new_block("entry"));
@@ -61,7 +63,8 @@ class Renderer {
     while (u->op() == Op::AFTER || u->op() == Op::NOOP) u = &u->src(0);
     if (u->is_const()) return llvm_constant(context_, u->dtype(), u->value());
     const auto found = values_.find(*u);
-    QUERN_CHECK(found != values_.end(), fmt::format("{} is not in line:\n{}", name(u->op()), program_.text()));
+    QUERN_CHECK(found != values_.end(),
+                fmt::format("{} is not in line:\n{}", name(u->op()), program_.text()));
     return found->second;
   }
 
@@ -82,21 +85,24 @@ class Renderer {
     for (const auto& [param, scope] : scopes_)
       if (!same(param, memory)) others.push_back(scope);
     access->setMetadata(llvm::LLVMContext::MD_alias_scope, llvm::MDNode::get(context_, {scopes_.at(memory)}));
-    if (!others.empty()) access->setMetadata(llvm::LLVMContext::MD_noalias, llvm::MDNode::get(context_, others));
+    if (!others.empty())
+      access->setMetadata(llvm::LLVMContext::MD_noalias, llvm::MDNode::get(context_, others));
   }
 
   Value* memory(const UOp& u) {
     llvm::Type* pointer = build_.getPtrTy();
     if (u.op() == Op::PARAM) {
       result_.params.push_back(u);
-      Value* place = build_.CreateConstInBoundsGEP1_64(pointer, argument(0), static_cast<uint64_t>(u.arg().integer()));
+      Value* place =
+          build_.CreateConstInBoundsGEP1_64(pointer, argument(0), static_cast<uint64_t>(u.arg().integer()));
       llvm::LoadInst* load = build_.CreateLoad(pointer, place);
       load->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(context_, {}));
       return load;
     }
     const int64_t bytes = u.dtype().size() * u.dtype().base().bytes();
     if (u.op() == Op::DEFINE_REG && bytes <= kMostStack) {
-      auto* type = llvm::ArrayType::get(llvm_memory_type(context_, u.dtype().base()), static_cast<uint64_t>(u.dtype().size()));
+      auto* type = llvm::ArrayType::get(llvm_memory_type(context_, u.dtype().base()),
+                                        static_cast<uint64_t>(u.dtype().size()));
       llvm::BasicBlock& entry = function_->getEntryBlock();
       llvm::IRBuilder<> at_start(&entry, entry.begin());
       return at_start.CreateAlloca(type);
@@ -108,13 +114,17 @@ class Renderer {
 
   Value* address(const UOp& u) {
     const UOp& under = storage_of(u);
-    return build_.CreateGEP(llvm_memory_type(context_, under.dtype().base()), value(under), {value(position_of(u))});
+    return build_.CreateGEP(llvm_memory_type(context_, under.dtype().base()), value(under),
+                            {value(position_of(u))});
   }
 
-  static llvm::Align alignment(DType dtype) { return llvm::Align(static_cast<uint64_t>(dtype.scalar().bytes())); }
+  static llvm::Align alignment(DType dtype) {
+    return llvm::Align(static_cast<uint64_t>(dtype.scalar().bytes()));
+  }
 
   Value* read(const UOp& u, Value* from) {
-    llvm::LoadInst* load = build_.CreateAlignedLoad(llvm_memory_type(context_, u.dtype()), from, alignment(u.dtype()));
+    llvm::LoadInst* load =
+        build_.CreateAlignedLoad(llvm_memory_type(context_, u.dtype()), from, alignment(u.dtype()));
     set_scopes(load, storage_of(u.src(0)));
     if (!u.dtype().is_bool()) return load;
     return build_.CreateICmpNE(load, llvm::Constant::getNullValue(load->getType()));
@@ -155,7 +165,8 @@ class Renderer {
 
   void open_loop(const UOp& u) {
     if (u.arg().range().kind == AxisKind::THREAD) {
-      QUERN_CHECK(open_.empty() && !result_.threads, "threads that are not outermost, or twice:\n" + program_.text());
+      QUERN_CHECK(open_.empty() && !result_.threads,
+                  "threads that are not outermost, or twice:\n" + program_.text());
       result_.threads = u.src(0);
       values_[u] = build_.CreateIntCast(argument(3), llvm_type(context_, u.dtype()), true);
       open_.push_back({nullptr, nullptr});
@@ -166,7 +177,8 @@ class Renderer {
     if (u.src(0).vmin() > 0)
       build_.CreateBr(body);
     else
-      build_.CreateCondBr(build_.CreateICmpSGT(steps, llvm::Constant::getNullValue(steps->getType())), body, end);
+      build_.CreateCondBr(build_.CreateICmpSGT(steps, llvm::Constant::getNullValue(steps->getType())), body,
+                          end);
     build_.SetInsertPoint(body);
     llvm::PHINode* variable = build_.CreatePHI(steps->getType(), 2);
     variable->addIncoming(llvm::Constant::getNullValue(steps->getType()), before);
@@ -177,7 +189,8 @@ class Renderer {
     const Open loop = open_.back();
     open_.pop_back();
     if (loop.variable == nullptr) return;
-    Value* next = build_.CreateAdd(loop.variable, llvm::ConstantInt::get(loop.variable->getType(), 1), "", true, true);
+    Value* next =
+        build_.CreateAdd(loop.variable, llvm::ConstantInt::get(loop.variable->getType(), 1), "", true, true);
     loop.variable->addIncoming(next, build_.GetInsertBlock());
     build_.CreateCondBr(build_.CreateICmpSLT(next, loop.steps), loop.body, loop.end);
     build_.SetInsertPoint(loop.end);
@@ -201,7 +214,9 @@ class Renderer {
     uint64_t lane = 0;
     for (const UOp& s : u.src())
       for (int i = 0; i < s.dtype().lanes(); i++) {
-        Value* part = s.dtype().lanes() == 1 ? value(s) : build_.CreateExtractElement(value(s), static_cast<uint64_t>(i));
+        Value* part = s.dtype().lanes() == 1
+                          ? value(s)
+                          : build_.CreateExtractElement(value(s), static_cast<uint64_t>(i));
         result = build_.CreateInsertElement(result, part, lane++);
       }
     return result;
@@ -209,7 +224,8 @@ class Renderer {
   Value* lanes_of(const UOp& u) {
     const Ints& lanes = u.arg().ints();
     Value* from = value(u.src(0));
-    if (u.src(0).dtype().lanes() == 1) return lanes.size() == 1 ? from : build_.CreateVectorSplat(static_cast<unsigned>(lanes.size()), from);
+    if (u.src(0).dtype().lanes() == 1)
+      return lanes.size() == 1 ? from : build_.CreateVectorSplat(static_cast<unsigned>(lanes.size()), from);
     if (lanes.size() == 1) return build_.CreateExtractElement(from, static_cast<uint64_t>(lanes[0]));
     llvm::SmallVector<int> mask(lanes.begin(), lanes.end());
     return build_.CreateShuffleVector(from, mask);
@@ -226,7 +242,8 @@ class Renderer {
         const auto position = static_cast<uint64_t>(result_.variables.size());
         result_.variables.push_back(u);
         Value* place = build_.CreateConstInBoundsGEP1_64(build_.getInt64Ty(), argument(1), position);
-        values_[u] = build_.CreateIntCast(build_.CreateLoad(build_.getInt64Ty(), place), llvm_type(context_, u.dtype()), true);
+        values_[u] = build_.CreateIntCast(build_.CreateLoad(build_.getInt64Ty(), place),
+                                          llvm_type(context_, u.dtype()), true);
         return;
       }
       case Op::RANGE: open_loop(u); return;
@@ -261,7 +278,8 @@ class Renderer {
 
 }  // namespace
 
-LlvmProgram render_llvm(const LinearProgram& program, llvm::LLVMContext& context, const LlvmOptions& options) {
+LlvmProgram render_llvm(const LinearProgram& program, llvm::LLVMContext& context,
+                        const LlvmOptions& options) {
   return Renderer(program, context, options).run();
 }
 

@@ -13,7 +13,8 @@ class Module;
 
 namespace quern {
 
-// What a program is called with: void f(void** memory, const int64_t* variables, void* scratch, int64_t thread)
+// What a program is called with: void f(void** memory, const int64_t* variables, void* scratch, int64_t
+// thread)
 //   memory     a pointer for each PARAM, by its number
 //   variables  the values of the DEFINE_VARs, in the order of `variables` below
 //   scratch    memory for LOCAL and for large registers, aligned to 64 bytes, of its own for each thread

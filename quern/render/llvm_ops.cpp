@@ -5,8 +5,8 @@
 namespace quern {
 namespace {
 
-using llvm::Intrinsic::ID;
 using llvm::Value;
+using llvm::Intrinsic::ID;
 
 llvm::Type* scalar_type(llvm::LLVMContext& c, DType dtype) {
   switch (dtype.kind()) {
@@ -25,7 +25,8 @@ llvm::Type* with_lanes(llvm::Type* scalar, int lanes) {
   return lanes == 1 ? scalar : llvm::FixedVectorType::get(scalar, static_cast<unsigned>(lanes));
 }
 
-// Sources whose values may be NaN or zeros of either sign, saturating and wrapping casts: as convert() does it.
+// Sources whose values may be NaN or zeros of either sign, saturating and wrapping casts: as convert() does
+// it.
 Value* cast(llvm::IRBuilder<>& b, Value* x, DType from, DType to) {
   llvm::Type* type = llvm_type(b.getContext(), to);
   if (to.is_bool()) {
@@ -98,8 +99,10 @@ Value* on_integers(llvm::IRBuilder<>& b, const UOp& u, llvm::ArrayRef<Value*> x)
     case Op::SHR: return is_signed ? b.CreateAShr(x[0], x[1]) : b.CreateLShr(x[0], x[1]);
     case Op::TRUNCDIV: return is_signed ? b.CreateSDiv(x[0], x[1]) : b.CreateUDiv(x[0], x[1]);
     case Op::TRUNCMOD: return is_signed ? b.CreateSRem(x[0], x[1]) : b.CreateURem(x[0], x[1]);
-    case Op::MAX: return b.CreateBinaryIntrinsic(is_signed ? llvm::Intrinsic::smax : llvm::Intrinsic::umax, x[0], x[1]);
-    case Op::MIN: return b.CreateBinaryIntrinsic(is_signed ? llvm::Intrinsic::smin : llvm::Intrinsic::umin, x[0], x[1]);
+    case Op::MAX:
+      return b.CreateBinaryIntrinsic(is_signed ? llvm::Intrinsic::smax : llvm::Intrinsic::umax, x[0], x[1]);
+    case Op::MIN:
+      return b.CreateBinaryIntrinsic(is_signed ? llvm::Intrinsic::smin : llvm::Intrinsic::umin, x[0], x[1]);
     default: return nullptr;
   }
 }
@@ -118,13 +121,15 @@ llvm::Type* llvm_memory_type(llvm::LLVMContext& context, DType dtype) {
 llvm::Constant* llvm_constant(llvm::LLVMContext& context, DType dtype, Const value) {
   QUERN_CHECK(!value.is_invalid(), "an invalid index outside of a gate");
   llvm::Type* type = llvm_type(context, dtype);
-  if (!dtype.is_float()) return llvm::ConstantInt::get(type, static_cast<uint64_t>(value.as_int()), dtype.is_signed());
+  if (!dtype.is_float())
+    return llvm::ConstantInt::get(type, static_cast<uint64_t>(value.as_int()), dtype.is_signed());
   // By bits: the NaN is the one that memory holds.
   const llvm::APInt bits(static_cast<unsigned>(dtype.bits()), to_bits(value, dtype.scalar()));
   llvm::Type* scalar = type->getScalarType();
   llvm::Constant* one = llvm::ConstantFP::get(context, llvm::APFloat(scalar->getFltSemantics(), bits));
   if (dtype.lanes() == 1) return one;
-  return llvm::ConstantVector::getSplat(llvm::ElementCount::getFixed(static_cast<unsigned>(dtype.lanes())), one);
+  return llvm::ConstantVector::getSplat(llvm::ElementCount::getFixed(static_cast<unsigned>(dtype.lanes())),
+                                        one);
 }
 
 Value* llvm_op(llvm::IRBuilder<>& build, const UOp& u, llvm::ArrayRef<Value*> x) {

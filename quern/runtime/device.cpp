@@ -21,6 +21,7 @@ struct Kind {
   bool numbered;  // what stands behind the colon is a number; else a path, which there must be
 };
 constexpr Kind kKinds[] = {
+    // the first is where tensors are, if nothing is said
 #ifdef QUERN_HAVE_LLVM
     {"CPU", open_cpu, true},
 #endif
@@ -77,7 +78,7 @@ std::string Device::canonical(std::string_view name) { return parse_name(name).n
 
 std::string Device::default_name() {
   const std::string& chosen = env::DEVICE();
-  return chosen.empty() ? "INTERP" : canonical(chosen);
+  return chosen.empty() ? kKinds[0].name : canonical(chosen);
 }
 
 std::vector<std::string> Device::known() {

@@ -50,10 +50,11 @@ std::vector<float> counting(size_t n) {
 
 TEST(Lower, Elementwise) {
   std::vector<float> out(4), in = counting(4);
-  const LinearProgram p = run(
-      "SINK(END(STORE(INDEX(PARAM(; 0):float32*[4], r0[4]), INDEX(PARAM(; 1):float32*[4], r0):float32 * 2.0 + "
-      "1.0), r0); {name: \"twice\"})",
-      out, in);
+  const LinearProgram p =
+      run("SINK(END(STORE(INDEX(PARAM(; 0):float32*[4], r0[4]), INDEX(PARAM(; 1):float32*[4], r0):float32 * "
+          "2.0 + "
+          "1.0), r0); {name: \"twice\"})",
+          out, in);
   EXPECT_THAT(out, ElementsAre(1, 3, 5, 7));
   EXPECT_EQ(p.name, "twice");
   EXPECT_EQ(p.text(), R"(  %0 = PARAM(0):float32*[4]
@@ -71,16 +72,18 @@ TEST(Lower, Elementwise) {
 
 TEST(Lower, LoopsThatAreUsedAsOneAreOne) {
   std::vector<float> out(32), in = counting(32);
-  const LinearProgram p = run(
-      "SINK(END(STORE(INDEX(PARAM(; 0):float32*[32], r0[4] * 8 + r1[8]), INDEX(PARAM(; 1):float32*[32], r0 * 8 + "
-      "r1):float32), r0, r1))",
-      out, in);
+  const LinearProgram p =
+      run("SINK(END(STORE(INDEX(PARAM(; 0):float32*[32], r0[4] * 8 + r1[8]), INDEX(PARAM(; 1):float32*[32], "
+          "r0 * 8 + "
+          "r1):float32), r0, r1))",
+          out, in);
   EXPECT_EQ(out, in);
   EXPECT_EQ(count(p, Op::RANGE), 1);
-  const LinearProgram transposed = run(
-      "SINK(END(STORE(INDEX(PARAM(; 0):float32*[32], r0[4] * 8 + r1[8]), INDEX(PARAM(; 1):float32*[32], r1 * 4 + "
-      "r0):float32), r0, r1))",
-      out, in);
+  const LinearProgram transposed =
+      run("SINK(END(STORE(INDEX(PARAM(; 0):float32*[32], r0[4] * 8 + r1[8]), INDEX(PARAM(; 1):float32*[32], "
+          "r1 * 4 + "
+          "r0):float32), r0, r1))",
+          out, in);
   EXPECT_EQ(count(transposed, Op::RANGE), 2);
 }
 
@@ -91,7 +94,7 @@ TEST(Lower, SiblingLoopsUnderOneRow) {
     %m = REDUCE(INDEX(%p, r0[2] * 3 + r1[3, REDUCE]):float32, r1; {op: MAX})
     %s = REDUCE(INDEX(%p, r0 * 3 + r2[3, REDUCE]):float32 - %m, r2; {op: ADD})
     SINK(END(STORE(INDEX(PARAM(; 0):float32*[6], r0 * 3 + r3[3]), INDEX(%p, r0 * 3 + r3):float32 - %m + %s), r0, r3)))",
-      out, in);
+                              out, in);
   EXPECT_THAT(out, ElementsAre(-10, -6, -8, -12, -12, -8));
   EXPECT_EQ(count(p, Op::RANGE), 4);
 }
@@ -104,7 +107,7 @@ TEST(Lower, AccumulationsOverOneRangeAreOneLoopUnlessOneNeedsTheOther) {
     %b = REDUCE(%x, r0; {op: MAX})
     %out = PARAM(; 0):float32*[2]
     SINK(STORE(INDEX(%out, 0), %a), STORE(INDEX(%out, 1), %b)))",
-      out, in);
+                                     out, in);
   EXPECT_THAT(out, ElementsAre(10, 4));
   EXPECT_EQ(count(together, Op::RANGE), 1);
   EXPECT_EQ(count(together, Op::LOAD), 5);  // one of the input, two of each accumulator
@@ -114,7 +117,7 @@ TEST(Lower, AccumulationsOverOneRangeAreOneLoopUnlessOneNeedsTheOther) {
     %b = REDUCE(%x * %a, r0; {op: MAX})
     %out = PARAM(; 0):float32*[2]
     SINK(STORE(INDEX(%out, 0), %a), STORE(INDEX(%out, 1), %b)))",
-      out, in);
+                                  out, in);
   EXPECT_THAT(out, ElementsAre(10, 40));
   EXPECT_EQ(count(apart, Op::RANGE), 2);
 }
@@ -151,7 +154,7 @@ TEST(Lower, GatesCloseLoadsAndStores) {
     %i = where(r0[4] < 2, r0, invalid:index)
     %x = LOAD(INDEX(PARAM(; 1):float32*[2], %i + 0))
     SINK(END(STORE(INDEX(PARAM(; 0):float32*[4], where(r0 < 3, 3 - r0, invalid:index)), %x + 10.0), r0)))",
-      out, in);
+                              out, in);
   EXPECT_THAT(out, ElementsAre(-1, 10, 11, 10));
   EXPECT_EQ(count(p, Op::IF), 1);
 }
@@ -162,7 +165,7 @@ TEST(Lower, GatesThatAreNeverOpen) {
     %x = LOAD(INDEX(PARAM(; 1):float32*[2], where(r0[4] < 0, r0, invalid:index)))
     SINK(END(STORE(INDEX(PARAM(; 0):float32*[4], r0), %x), r0),
          END(STORE(INDEX(PARAM(; 0):float32*[4], where(r1[4] < 0, r1, invalid:index)), 7.0:float32), r1)))",
-      out, in);
+                              out, in);
   EXPECT_THAT(out, ElementsAre(0, 0, 0, 0));
   EXPECT_EQ(count(p, Op::STORE), 1);
 }
@@ -217,10 +220,11 @@ TEST(Lower, KindsThatNobodyExpandedAreLoops) {
 
 TEST(Lower, ReducesOverNothingAndOfOneStep) {
   std::vector<float> out(1), in = {-0.0F};
-  const LinearProgram p = run(
-      "SINK(STORE(INDEX(PARAM(; 0):float32*[1], 0), REDUCE(INDEX(PARAM(; 1):float32*[1], r0[1, REDUCE]):float32, r0; "
-      "{op: ADD})))",
-      out, in);
+  const LinearProgram p =
+      run("SINK(STORE(INDEX(PARAM(; 0):float32*[1], 0), REDUCE(INDEX(PARAM(; 1):float32*[1], r0[1, "
+          "REDUCE]):float32, r0; "
+          "{op: ADD})))",
+          out, in);
   EXPECT_EQ(count(p, Op::RANGE), 0);
   EXPECT_FALSE(std::signbit(out[0]));  // 0.0 + -0.0
 }
@@ -228,12 +232,13 @@ TEST(Lower, ReducesOverNothingAndOfOneStep) {
 TEST(Lower, VariablesAndLargeIndices) {
   std::vector<float> out(8, -1);
   const UOp kernel = parse(
-      "SINK(END(STORE(INDEX(PARAM(; 0):float32*[8], r0[$n[1..8]]), CAST(r0 + $n):float32), r0); {name: \"k\"})");
+      "SINK(END(STORE(INDEX(PARAM(; 0):float32*[8], r0[$n[1..8]]), CAST(r0 + $n):float32), r0); {name: "
+      "\"k\"})");
   run(kernel, {{"n", 3}}, out);
   EXPECT_THAT(out, ElementsAre(3, 4, 5, -1, -1, -1, -1, -1));
-  const LinearProgram large = lower(
-      parse("SINK(END(STORE(INDEX(PARAM(; 0):float32*[12000000000], r0[3000000] * 4000 + r1[4000]), 0.0:float32), r1, r0))"),
-      plain());
+  const LinearProgram large = lower(parse("SINK(END(STORE(INDEX(PARAM(; 0):float32*[12000000000], "
+                                          "r0[3000000] * 4000 + r1[4000]), 0.0:float32), r1, r0))"),
+                                    plain());
   EXPECT_THAT(large.text(), HasSubstr("int64"));
 }
 
@@ -242,11 +247,9 @@ TEST(Lower, WhatDoesNotChangeStandsOutsideOfTheLoop) {
   const LinearProgram p = run(R"(
     %x = LOAD(INDEX(PARAM(; 1):float32*[2], r0[2])) * 3.0
     SINK(END(STORE(INDEX(PARAM(; 0):float32*[6], r1[3] * 2 + r0), %x + CAST(r1):float32), r0, r1)))",
-      out, in);
+                              out, in);
   EXPECT_THAT(out, ElementsAre(0, 3, 1, 4, 2, 5));
-  const auto at = [&](auto matches) {
-    return std::ranges::find_if(p.list, matches) - p.list.begin();
-  };
+  const auto at = [&](auto matches) { return std::ranges::find_if(p.list, matches) - p.list.begin(); };
   const auto load = at([](const UOp& u) { return u.op() == Op::LOAD; });
   const auto inner = at([](const UOp& u) { return u.op() == Op::RANGE && u.arg().range().id == 1; });
   EXPECT_LT(load, inner);
@@ -254,7 +257,8 @@ TEST(Lower, WhatDoesNotChangeStandsOutsideOfTheLoop) {
 
 TEST(Lower, WrongKernelsAreErrors) {
   EXPECT_THROW(lower(parse("1 + 2"), plain()), Error);
-  EXPECT_THROW(lower(parse("SINK(STORE(INDEX(PARAM(; 0):float32*[4], r0[4]), 1.0:float32))"), plain()), Error);
+  EXPECT_THROW(lower(parse("SINK(STORE(INDEX(PARAM(; 0):float32*[4], r0[4]), 1.0:float32))"), plain()),
+               Error);
 }
 
 TEST(Lower, DeepGraphsAndManyReduces) {
@@ -267,7 +271,8 @@ TEST(Lower, DeepGraphsAndManyReduces) {
   };
   UOp x = UOp::range(3, 0).cast(dtypes::int32);
   for (int i = 0; i < 30000; i++)
-    x = UOp::make(Op::XOR, dtypes::int32, {x, UOp::make(Op::MUL, dtypes::int32, {x, UOp::constant(dtypes::int32, i + 2)})});
+    x = UOp::make(Op::XOR, dtypes::int32,
+                  {x, UOp::make(Op::MUL, dtypes::int32, {x, UOp::constant(dtypes::int32, i + 2)})});
   run(kernel(x), {}, out);
   x = UOp::range(3, 0).cast(dtypes::int32);
   for (int i = 1; i <= 3000; i++)

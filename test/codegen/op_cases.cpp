@@ -29,7 +29,8 @@ Const random_value(std::mt19937_64& random, DType dtype) {
   if (one_in(random, 3) && dtype.is_int())  // small numbers of either sign
     return wrap(dtype, static_cast<wide>(pick(random, -9, 70)));
   if (one_in(random, 2) && dtype.is_float())
-    return make_const(dtype, std::ldexp(static_cast<double>(pick(random, -4096, 4096)), static_cast<int>(pick(random, -12, 4))));
+    return make_const(dtype, std::ldexp(static_cast<double>(pick(random, -4096, 4096)),
+                                        static_cast<int>(pick(random, -12, 4))));
   return from_bits(random(), dtype);
 }
 
@@ -45,7 +46,9 @@ int64_t steps_between(Const a, Const b, DType dtype) {
 
 }  // namespace
 
-std::string OpCase::name() const { return fmt::format("{} of {} to {}", quern::name(op), in.name(), out.name()); }
+std::string OpCase::name() const {
+  return fmt::format("{} of {} to {}", quern::name(op), in.name(), out.name());
+}
 
 std::vector<OpCase> all_op_cases() {
   std::vector<OpCase> cases;
@@ -55,7 +58,8 @@ std::vector<OpCase> all_op_cases() {
       if (!is_defined(op, in)) continue;
       if (op == Op::CAST || op == Op::BITCAST) {
         for (const DType out : dtypes::all)
-          if (out != in && (op == Op::CAST || (out.bits() == in.bits() && !in.is_bool()))) cases.push_back({op, out, in});
+          if (out != in && (op == Op::CAST || (out.bits() == in.bits() && !in.is_bool())))
+            cases.push_back({op, out, in});
       } else {
         cases.push_back({op, is_comparison(op) ? dtypes::bool_ : in, in});
       }
@@ -63,12 +67,14 @@ std::vector<OpCase> all_op_cases() {
   return cases;
 }
 
-std::string difference_from_eval(const OpCase& what, std::mt19937_64& random, size_t values, const RunKernel& run) {
+std::string difference_from_eval(const OpCase& what, std::mt19937_64& random, size_t values,
+                                 const RunKernel& run) {
   const auto count = static_cast<size_t>(info(what.op).least_sources);
   const auto n = static_cast<int64_t>(values);
   const UOp r = UOp::range(n, 0);
   std::vector<std::vector<Const>> operands(count);
-  std::vector<std::vector<std::byte>> memory{std::vector<std::byte>(values * static_cast<size_t>(what.out.bytes()))};
+  std::vector<std::vector<std::byte>> memory{
+      std::vector<std::byte>(values * static_cast<size_t>(what.out.bytes()))};
   UOps sources;
   for (size_t i = 0; i < count; i++) {
     const DType dtype = what.op == Op::WHERE && i == 0 ? dtypes::bool_ : what.in;
@@ -97,12 +103,14 @@ std::string difference_from_eval(const OpCase& what, std::mt19937_64& random, si
       given += (given.empty() ? "" : ", ") + to_string(args.back(), sources[i].dtype());
     }
     uint64_t bits = 0;
-    std::memcpy(&bits, memory[0].data() + k * static_cast<size_t>(what.out.bytes()), static_cast<size_t>(what.out.bytes()));
+    std::memcpy(&bits, memory[0].data() + k * static_cast<size_t>(what.out.bytes()),
+                static_cast<size_t>(what.out.bytes()));
     const Const found = from_bits(bits, what.out), expected = eval(what.op, what.out, what.in, args);
     // A NaN that was made an integer again has any bits.
     if (what.op == Op::BITCAST && what.in.is_float() && std::isnan(args[0].as_float())) continue;
     if (found == expected || (close && steps_between(found, expected, what.out) <= 1)) continue;
-    return fmt::format("{}({}) is {}, not {}", what.name(), given, to_string(found, what.out), to_string(expected, what.out));
+    return fmt::format("{}({}) is {}, not {}", what.name(), given, to_string(found, what.out),
+                       to_string(expected, what.out));
   }
   return "";
 }

@@ -67,7 +67,8 @@ Operand number_for(double number, DType dtype) {
   return static_cast<int64_t>(number);
 }
 
-Tensor from_numbers(const std::vector<double>& data, const Ints& shape, DType dtype, const std::string& device) {
+Tensor from_numbers(const std::vector<double>& data, const Ints& shape, DType dtype,
+                    const std::string& device) {
   std::vector<std::byte> bytes(data.size() * static_cast<size_t>(dtype.bytes()));
   for (size_t i = 0; i < data.size(); i++) {
     const uint64_t bits =

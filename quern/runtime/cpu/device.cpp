@@ -25,7 +25,8 @@ void* scratch(int64_t bytes) {
   thread_local std::unique_ptr<std::byte, Free> memory;
   thread_local int64_t size = 0;
   if (bytes > size) {
-    memory.reset(static_cast<std::byte*>(::operator new(static_cast<size_t>(bytes), std::align_val_t(64), std::nothrow)));
+    memory.reset(static_cast<std::byte*>(
+        ::operator new(static_cast<size_t>(bytes), std::align_val_t(64), std::nothrow)));
     size = memory ? bytes : 0;
     if (!memory) throw Error(fmt::format("CPU: out of memory, {} bytes for a kernel's LOCAL arrays", bytes));
   }
@@ -34,7 +35,8 @@ void* scratch(int64_t bytes) {
 
 class CpuProgram : public Program {
  public:
-  explicit CpuProgram(LinearProgram program) : program_(std::move(program)), code_(cpu::compile(program_, true)) {
+  explicit CpuProgram(LinearProgram program)
+      : program_(std::move(program)), code_(cpu::compile(program_, true)) {
     for (const UOp& p : code_.params) slots_ = std::max(slots_, p.arg().integer() + 1);
     for (const UOp& u : program_.list)
       if (u.op() == Op::STORE && storage_of(u.src(0)).op() == Op::PARAM)
@@ -56,11 +58,12 @@ class CpuProgram : public Program {
   void* checked(const UOp& param, std::span<const Argument> arguments) const {
     const int64_t slot = param.arg().integer(), size = param.dtype().size();
     if (slot >= std::ssize(arguments))
-      throw Error(fmt::format("kernel {}: PARAM {} has no argument, {} are given", program_.name, slot, arguments.size()));
+      throw Error(fmt::format("kernel {}: PARAM {} has no argument, {} are given", program_.name, slot,
+                              arguments.size()));
     const Argument& given = arguments[static_cast<size_t>(slot)];
     if (size > given.bytes / param.dtype().base().bytes())
-      throw Error(fmt::format("kernel {}: PARAM {} needs {} elements of {}, its argument has {} bytes", program_.name,
-                              slot, size, param.dtype().base().name(), given.bytes));
+      throw Error(fmt::format("kernel {}: PARAM {} needs {} elements of {}, its argument has {} bytes",
+                              program_.name, slot, size, param.dtype().base().name(), given.bytes));
     return given.memory;
   }
   int64_t checked(const UOp& variable, const VariableValues& variables) const {
@@ -69,13 +72,13 @@ class CpuProgram : public Program {
     if (given == variables.end())
       throw Error(fmt::format("kernel {}: variable {} has no value", program_.name, v.name));
     if (given->second < v.min || given->second > v.max)
-      throw Error(fmt::format("kernel {}: variable {} is {}, not from {} to {}", program_.name, v.name, given->second,
-                              v.min, v.max));
+      throw Error(fmt::format("kernel {}: variable {} is {}, not from {} to {}", program_.name, v.name,
+                              given->second, v.min, v.max));
     return given->second;
   }
 
-  // Code is made for arguments that are different memory. Where one that is written overlaps another, there is
-  // a second form of it.
+  // Code is made for arguments that are different memory. Where one that is written overlaps another, there
+  // is a second form of it.
   bool overlap(std::span<const Argument> arguments) const {
     for (const auto& [slot, yes] : written_) {
       const Argument& a = arguments[static_cast<size_t>(slot)];

@@ -86,12 +86,11 @@ class LinearCompiler {
       case Op::IF: open(emit_.new_slot(), slot(u.src(0))); return;  // a loop of one step or none
       case Op::END:
       case Op::ENDIF: blocks_.pop_back(); return;
-      case Op::INDEX:
-        slots_[u] = position(u);
-        return;
+      case Op::INDEX: slots_[u] = position(u); return;
       case Op::LOAD: {
         const UOp& index = index_of_address(u.src(0));
-        const uint32_t to = emit_.new_slots(u.dtype().lanes()), at = slot(index), area = area_of(storage_of(index));
+        const uint32_t to = emit_.new_slots(u.dtype().lanes()), at = slot(index),
+                       area = area_of(storage_of(index));
         for (uint32_t i = 0; i < lanes; i++)
           emit_.add(block(), {load_for(u.dtype().scalar()), to + i, at, area,
                               u.src().size() > 1 ? slot(u.src(1)) + i : kNoSlot, i});
@@ -109,7 +108,8 @@ class LinearCompiler {
       case Op::VECTORIZE: {
         uint32_t to = slots_[u] = emit_.new_slots(u.dtype().lanes());
         for (const UOp& s : u.src())
-          for (uint32_t i = 0; i < static_cast<uint32_t>(s.dtype().lanes()); i++) emit_.move(block(), to++, slot(s) + i);
+          for (uint32_t i = 0; i < static_cast<uint32_t>(s.dtype().lanes()); i++)
+            emit_.move(block(), to++, slot(s) + i);
         return;
       }
       case Op::GEP: {
@@ -127,7 +127,8 @@ class LinearCompiler {
     for (uint32_t lane = 0; lane < lanes; lane++) {
       uint32_t operands[3] = {};
       for (size_t i = 0; i < u.src().size(); i++) operands[i] = slot(u.src(i)) + lane;
-      emit_.elementwise(block(), u.op(), u.dtype(), u.src().back().dtype(), to + lane, {operands, u.src().size()});
+      emit_.elementwise(block(), u.op(), u.dtype(), u.src().back().dtype(), to + lane,
+                        {operands, u.src().size()});
     }
   }
 
