@@ -12,6 +12,8 @@ namespace {
 
 // ---- loops that are one
 
+bool has(const UOps& ranges, const UOp& range) { return std::ranges::find(ranges, range) != ranges.end(); }
+
 int64_t divisions_below(const UOp& u) {
   int64_t count = 0;
   walk(u, [&](const UOp& n) { count += n.op() == Op::FLOORDIV || n.op() == Op::FLOORMOD ? 1 : 0; });
@@ -23,65 +25,69 @@ size_t first_closed(const UOp& u) {
   return 2 * static_cast<size_t>(u.arg().reduce().states) + 1;
 }
 
-// Something computed in one of the loops and not in the other would be computed more often, or stand between
-// them.
-bool nothing_between(const UOp& u, const UOp& outer, const UOp& inner) {
-  bool none = true;
-  walk(u, [&](const UOp& n) {
-    if (same(n, u) || (n.op() != Op::REDUCE && n.op() != Op::END && n.op() != Op::BARRIER)) return;
-    const UOps& open = n.ranges();
-    none &= (std::ranges::find(open, outer) != open.end()) == (std::ranges::find(open, inner) != open.end());
-  });
-  return none;
-}
+// Two loops of one END or REDUCE, and what becomes of their body when they are one. Only what is computed in
+// these loops is looked at.
+class Joining {
+ public:
+  Joining(const UOp& outer, const UOp& inner, const UOp& one)
+      : outer_(outer), inner_(inner), map_{{outer, one / inner.src(0)}, {inner, one % inner.src(0)}} {}
+
+  UOp body(const UOp& root) {
+    walk(
+        root, [&](const UOp& u) { return is_inside(u); },
+        [&](const UOp& u) { done_.emplace(u, rebuilt(u)); });
+    return *done_.find(root);
+  }
+
+  // Index arithmetic has become no worse, and nothing is computed more often, or stands between the loops.
+  bool pays() const { return separable_ && divisions_ <= 0; }
+
+ private:
+  bool is_inside(const UOp& u) const { return has(u.ranges(), outer_) || has(u.ranges(), inner_); }
+
+  UOp rebuilt(const UOp& u) {
+    if (!is_inside(u)) return u;
+    if (const auto found = map_.find(u); found != map_.end()) return found->second;
+    if (u.op() == Op::REDUCE || u.op() == Op::END || u.op() == Op::BARRIER)
+      separable_ &= has(u.ranges(), outer_) && has(u.ranges(), inner_);
+    UOps sources;
+    for (const UOp& s : u.src()) {
+      UOp now = *done_.find(s);
+      if (s.dtype().is_index() && !u.dtype().is_index() && !same(now, s)) {  // a whole index expression
+        now = now.simplify();
+        divisions_ += divisions_below(now) - divisions_below(s);
+      }
+      sources.push_back(std::move(now));
+    }
+    return u.with_src(sources);
+  }
+
+  const UOp outer_, inner_;
+  const std::unordered_map<UOp, UOp> map_;
+  NodeMap<UOp> done_;
+  int64_t divisions_ = 0;
+  bool separable_ = true;
+};
 
 // The loop node with ranges i and i + 1 joined, or none.
 UOp joined(const UOp& u, size_t i) {
   const UOp &outer = u.src(i), &inner = u.src(i + 1);
-  if (outer.op() != Op::RANGE || inner.op() != Op::RANGE) return {};
   const RangeArg a = outer.arg().range(), b = inner.arg().range();
   if (a.kind != b.kind || a.id >= b.id || !outer.src(0).is_int_const() || !inner.src(0).is_int_const())
     return {};
   const wide steps = outer.src(0).int_value() * inner.src(0).int_value();
-  if (!fits(dtypes::int32, steps) || !nothing_between(u, outer, inner)) return {};
+  if (!fits(dtypes::int32, steps)) return {};
   const UOp one = UOp::range(static_cast<int64_t>(steps), a.id, a.kind);
-  const std::unordered_map<UOp, UOp> map{{outer, one / inner.src(0)}, {inner, one % inner.src(0)}};
   UOps sources;
   for (size_t k = 0; k < u.src().size(); k++) {
     if (k == i + 1) continue;
-    if (k == i)
-      sources.push_back(one);
-    else
-      sources.push_back(k < first_closed(u) ? graph_rewrite(u.src(k).substitute_open(map), symbolic)
-                                            : u.src(k));
+    sources.push_back(k == i ? one : u.src(k));
+    if (k >= first_closed(u)) continue;
+    Joining joining(outer, inner, one);
+    sources.back() = joining.body(u.src(k));
+    if (!joining.pays()) return {};
   }
-  UOp result = u.with_src(sources);
-  return divisions_below(result) <= divisions_below(u) ? result : UOp();
-}
-
-// How many loop nodes close each range.
-using Closers = std::unordered_map<UOp, int>;
-Closers closers_in(const UOp& program) {
-  Closers count;
-  walk(program, [&](const UOp& u) {
-    if (u.op() != Op::END && u.op() != Op::REDUCE) return;
-    for (const UOp& r : u.src().subspan(first_closed(u)))
-      if (r.op() == Op::RANGE) count[r]++;
-  });
-  return count;
-}
-
-UOp with_loops_joined(const UOp& program) {
-  const Closers closers = closers_in(program);
-  for (const UOp& u : program.toposort()) {
-    if (u.op() != Op::END && u.op() != Op::REDUCE) continue;
-    for (size_t i = first_closed(u); i + 1 < u.src().size(); i++) {
-      const auto alone = [&](const UOp& r) { return r.op() == Op::RANGE && closers.at(r) == 1; };
-      if (!alone(u.src(i)) || !alone(u.src(i + 1))) continue;
-      if (const UOp now = joined(u, i)) return program.substitute({{u, now}});
-    }
-  }
-  return {};
+  return u.with_src(sources);
 }
 
 // ---- kinds of loops
@@ -127,9 +133,28 @@ UOp barrier_to_loop(const UOps& effects) {
 }  // namespace
 
 UOp simplify_loops(const UOp& program) {
-  UOp result = program;
-  while (UOp joined_once = with_loops_joined(result)) result = std::move(joined_once);
-  return result;
+  std::unordered_map<UOp, int> closers;  // how many loop nodes close a range
+  const auto is_loop = [](const UOp& u) { return u.op() == Op::END || u.op() == Op::REDUCE; };
+  walk(program, [&](const UOp& u) {
+    if (!is_loop(u)) return;
+    for (const UOp& r : u.src().subspan(first_closed(u))) closers[r]++;
+  });
+  const auto alone = [&](const UOp& r) {
+    const auto found = closers.find(r);
+    return r.op() == Op::RANGE && (found == closers.end() || found->second == 1);
+  };
+  return rebuild(program, [&](const UOp& u, const UOps& sources) -> UOp {
+    if (!is_loop(u)) return {};
+    UOp now = u.with_src(sources);
+    for (size_t i = first_closed(now); i + 1 < now.src().size();) {
+      const UOp one = alone(now.src(i)) && alone(now.src(i + 1)) ? joined(now, i) : UOp();
+      if (one)
+        now = one;
+      else
+        i++;
+    }
+    return now;
+  });
 }
 
 UOp kinds_to_loops(const UOp& program, const DeviceSpec& spec) {

@@ -16,10 +16,22 @@
 
 namespace quern {
 
+namespace {
+
+void refuse_what_the_device_lacks(const UOp& kernel, const DeviceSpec& spec) {
+  OpSet lacking = {Op::WMMA, Op::UNROLL, Op::CONTRACT};
+  if (spec.workgroup_threads <= 1) lacking.insert(Op::SPECIAL);
+  const OpSet found = kernel.ops_below() & lacking;
+  if (!found.empty()) throw Error(fmt::format("kernel: {} cannot run {}", spec.name, name(found.first())));
+}
+
+}  // namespace
+
 UOp lower_to_program(const UOp& kernel, const DeviceSpec& spec) {
   if (kernel.op() != Op::SINK)
     throw Error(fmt::format("code is generated from kernels, SINKs; given {}", name(kernel.op())));
   check_boundary(kernel, Level::kernel, "schedule");
+  refuse_what_the_device_lacks(kernel, spec);
   // memory is read by LOADs and written through addresses; each address has one index
   UOp program = to_addresses(kernel);
   // index arithmetic and loops as simple as they get; gates are outermost in their index

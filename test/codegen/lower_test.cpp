@@ -261,6 +261,12 @@ TEST(Lower, WrongKernelsAreErrors) {
                Error);
 }
 
+TEST(Lower, WhatTheDeviceLacksIsAnError) {
+  EXPECT_THROW(
+      lower(parse("SINK(STORE(INDEX(PARAM(; 0):float32*[4], SPECIAL(4; \"g\")), 1.0:float32))"), plain()),
+      Error);
+}
+
 TEST(Lower, DeepGraphsAndManyReduces) {
   std::vector<int32_t> out(3);
   auto kernel = [](const UOp& value) {

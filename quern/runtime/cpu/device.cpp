@@ -132,7 +132,7 @@ class CpuDevice : public HostDevice {
   bool takes_programs() const override { return true; }
   using HostDevice::compile;
   std::shared_ptr<const Program> compile(const LinearProgram& program) override {
-    if (env::DEBUG() >= 5) std::fputs(cpu::llvm_text(program, env::DEBUG() >= 6).c_str(), stderr);
+    if (env::DEBUG() >= 5) std::fputs(cpu::llvm_text(program, false).c_str(), stderr);
     if (env::DEBUG() >= 7) std::fputs(cpu::assembly(program).c_str(), stderr);
     return std::make_shared<CpuProgram>(program);
   }
