@@ -29,10 +29,11 @@ UOp polynomial(const UOp& x, const std::array<double, n>& c) {
 // 2^k as a float32, -126 <= k <= 127.
 UOp power_of_two(const UOp& k) { return float_of((k + integer(k, 127)) << integer(k, 23)); }
 
-// ---- 2^x: x = n + r with n whole and |r| <= 1/2; 2^r = 1 + r * p(r)
+// ---- 2^x: x = n + r with n whole and |r| <= 1/2; 2^r = 1 + r * ln2 + r^2 * p(r)
 
 UOp exp2_float32(const UOp& given) {
-  constexpr std::array p = {0x1.62e430p-1,  0x1.ebfbe0p-3,  0x1.c6b08ep-5, 0x1.3b2a1cp-7,
+  constexpr double ln2 = 0x1.62e430p-1;
+  constexpr std::array p = {0x1.ebfbe0p-3,  0x1.c6b08ep-5,  0x1.3b2a1cp-7,
                             0x1.5d879ep-10, 0x1.444000p-13, 0x1.00a582p-16};
   // Beyond these the result is 0 or infinite, whatever it is exactly.
   const UOp low = number(given, -151.0), high = number(given, 129.0);
@@ -40,7 +41,9 @@ UOp exp2_float32(const UOp& given) {
   // Adding 1.5 * 2^23 leaves a whole number in the last bits.
   const UOp magic = number(x, 0x1.8p23), shifted = x + magic;
   const UOp n = bits_of(shifted) - bits_of(magic), r = minus(x, minus(shifted, magic));
-  const UOp fraction = r * polynomial(r, p) + number(x, 1.0);
+  // What is lost when the large terms are added is added to the small ones.
+  const UOp linear = r * number(x, ln2), one = number(x, 1.0), large = one + linear;
+  const UOp fraction = large + (minus(linear, minus(large, one)) + (r * r) * polynomial(r, p));
   // In two steps, since 2^n may be no normal number; only the second may round.
   const UOp half = n >> integer(n, 1);
   const UOp result = fraction * power_of_two(half) * power_of_two(n - half);
