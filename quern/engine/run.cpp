@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "quern/engine/describe.h"
+#include "quern/engine/programs.h"
 #include "quern/ir/env.h"
 #include "quern/ir/node_map.h"
 #include "quern/ir/sharding.h"
@@ -75,17 +76,13 @@ int64_t estimated_operations(const UOp& kernel, const VariableValues& variables)
   return total < 9e18 ? static_cast<int64_t>(total) : INT64_MAX;
 }
 
-}  // namespace
-
-namespace {
-
 // A kernel, or a copy, on one of the devices that the step is for.
 int64_t run_step(const Step& step, const std::vector<BufferPtr>& buffers, const VariableValues& variables) {
   if (step.program.op() == Op::COPY) {
     copy(*buffers[0], *buffers[1]);
     return 0;
   }
-  const auto program = buffers[0]->device().compile(step.program);
+  const auto program = program_for(buffers[0]->device(), step.program);
   std::vector<Argument> arguments;
   for (const BufferPtr& buffer : buffers) {
     if (&buffer->device() != &buffers[0]->device())

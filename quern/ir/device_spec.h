@@ -19,6 +19,8 @@ struct DeviceSpec {
   int64_t max_buffers = 0;  // arguments of one kernel; 0: no limit
   bool has_float16 = true, has_bfloat16 = true, has_float64 = true, has_fp8 = true, has_int64 = true;
 
+  bool converts_float16 = false;  // without has_float16: to and from float32, in hardware
+
   // How many independent iterations a loop must have to keep the device busy.
   int64_t parallel_iterations() const { return compute_units; }
 };

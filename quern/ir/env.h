@@ -20,7 +20,7 @@ namespace quern::env {
   NUMBER(SPEC, 0, 0, 2, "graphs are checked: 1 at the boundary of each stage, 2 also each node as it is made")   \
   NUMBER(TRACK_MATCH_STATS, 0, 0, 2, "rewrite rules are counted: 1 by list of rules, 2 by rule, with their time") \
   TEXT(REWRITE_TRACE, "a file in which every rewrite is recorded")                                               \
-  TEXT(DEVICE, "where tensors are made and computed, if nothing is said; not set: INTERP")                         \
+  TEXT(DEVICE, "where tensors are made and computed, if nothing is said; not set: CPU, or INTERP without LLVM")  \
   NUMBER(PCONTIG, 1, 0, 2, "values kept in LOCAL memory: 0 never, 1 where it pays, 2 wherever they fit")          \
   NUMBER(MAX_KERNEL_BUFFERS, 0, 0, 4096, "most buffers of one kernel; 0: what the device allows")                \
   NUMBER(SPLIT_REDUCEOP, 1, 0, 1, "large reduces are split into two kernels")                                    \

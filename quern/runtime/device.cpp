@@ -21,6 +21,10 @@ struct Kind {
   bool numbered;  // what stands behind the colon is a number; else a path, which there must be
 };
 constexpr Kind kKinds[] = {
+    // the first is where tensors are, if nothing is said
+#ifdef QUERN_HAVE_LLVM
+    {"CPU", open_cpu, true},
+#endif
     {"INTERP", open_interp, true},
     {"NULL", open_null, true},
     {"DISK", open_disk, false},
@@ -74,7 +78,7 @@ std::string Device::canonical(std::string_view name) { return parse_name(name).n
 
 std::string Device::default_name() {
   const std::string& chosen = env::DEVICE();
-  return chosen.empty() ? "INTERP" : canonical(chosen);
+  return chosen.empty() ? kKinds[0].name : canonical(chosen);
 }
 
 std::vector<std::string> Device::known() {
@@ -82,6 +86,14 @@ std::vector<std::string> Device::known() {
   for (const Kind& kind : kKinds)
     names.emplace_back(kind.numbered ? kind.name : fmt::format("{}:/path", kind.name));
   return names;
+}
+
+std::shared_ptr<const Program> Device::compile(const UOp& kernel) {
+  throw DeviceError(fmt::format("{} runs programs, not {}", name_, quern::name(kernel.op())));
+}
+
+std::shared_ptr<const Program> Device::compile(const LinearProgram& program) {
+  throw DeviceError(fmt::format("{} runs kernels, not programs: {}", name_, program.name));
 }
 
 // ---- memory of the host

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "quern/ir/device_spec.h"
+#include "quern/ir/linear.h"
 #include "quern/ir/uop.h"
 
 namespace quern {
@@ -54,8 +55,11 @@ class Device {
   virtual bool is_host_memory() const { return false; }  // its memory can be read and written by anyone
   virtual bool holds_values() const { return true; }     // what was written can be read
 
-  // A kernel (SINK) or what the compiler makes of it for this device. Programs are kept while the kernel is.
-  virtual std::shared_ptr<const Program> compile(const UOp& kernel) = 0;
+  // What it runs: kernels as the scheduler makes them (SINKs), or the programs that codegen makes of them.
+  // engine/programs.h asks, and keeps what was compiled.
+  virtual bool takes_programs() const { return false; }
+  virtual std::shared_ptr<const Program> compile(const UOp& kernel);
+  virtual std::shared_ptr<const Program> compile(const LinearProgram& program);
 
  protected:
   Device(std::string name, DeviceSpec spec) : name_(std::move(name)), spec_(std::move(spec)) {}

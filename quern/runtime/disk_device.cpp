@@ -22,6 +22,7 @@ class DiskDevice : public Device {
       : Device(std::move(name), {.name = "DISK"}), path_(std::move(path)) {}
 
   // The file begins at this address, which nothing reads: only differences to it matter.
+  using Device::compile;
   void* allocate(int64_t bytes) override {
     if (bytes < 0) throw Error(fmt::format("{}: {} bytes were asked for", name(), bytes));
     int64_t known = size_.load();

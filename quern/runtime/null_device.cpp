@@ -25,6 +25,7 @@ DeviceSpec null_spec() {
 
 class NullDevice : public Device {
  public:
+  using Device::compile;
   explicit NullDevice(std::string name) : Device(std::move(name), null_spec()) {}
   void* allocate(int64_t /*bytes*/) override { return nullptr; }
   bool holds_values() const override { return false; }

@@ -47,10 +47,17 @@ void set_default_int(DType dtype) {
   const std::lock_guard guard(defaults().lock);
   defaults().int_dtype = dtype;
 }
+// Of a build with LLVM: as Device::default_name() in runtime/, which is not to be seen from here.
+#ifdef QUERN_HAVE_LLVM
+constexpr const char* kDevice = "CPU";
+#else
+constexpr const char* kDevice = "INTERP";
+#endif
+
 std::string default_device() {
   const std::lock_guard guard(defaults().lock);
   if (!defaults().device.empty()) return defaults().device;
-  return env::DEVICE().empty() ? "INTERP" : detail::device_name("DEVICE", env::DEVICE());
+  return env::DEVICE().empty() ? kDevice : detail::device_name("DEVICE", env::DEVICE());
 }
 void set_default_device(const std::string& name) {
   const std::lock_guard guard(defaults().lock);

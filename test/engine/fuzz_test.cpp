@@ -10,13 +10,14 @@
 namespace quern {
 namespace {
 
-void compare(bool floats) {
-  const FuzzPlan plan = fuzz_plan(250, 10'000);
+void compare(bool floats, const std::string& device = "INTERP") {
+  const FuzzPlan plan = fuzz_plan(device == "INTERP" ? 250 : 150, 10'000);
   for (uint64_t i = plan.first; i < plan.first + plan.cases; i++) {
     auto random = plan.generator(i);
     program::Program made;
     ASSERT_NO_THROW(made = program::random_program(random, floats, static_cast<int64_t>(2 + i % 49)))
         << plan.rerun(i);
+    made.device = device;
     const auto failure = program::check(made);
     if (!failure) continue;
     const program::Program small = program::shrink(made, *failure);
@@ -27,6 +28,9 @@ void compare(bool floats) {
 
 TEST(ProgramFuzz, IntegersAreTheSameLazilyAndEagerly) { compare(false); }
 TEST(ProgramFuzz, FloatsAreTheSameLazilyAndEagerly) { compare(true); }
+
+TEST(ProgramFuzz, IntegersOnTheCpu) { compare(false, "CPU"); }
+TEST(ProgramFuzz, FloatsOnTheCpu) { compare(true, "CPU"); }
 
 TEST(ProgramFuzz, FailuresAreShrunkAndPrinted) {
   using program::Call;

@@ -67,7 +67,8 @@ Operand number_for(double number, DType dtype) {
   return static_cast<int64_t>(number);
 }
 
-Tensor from_numbers(const std::vector<double>& data, const Ints& shape, DType dtype) {
+Tensor from_numbers(const std::vector<double>& data, const Ints& shape, DType dtype,
+                    const std::string& device) {
   std::vector<std::byte> bytes(data.size() * static_cast<size_t>(dtype.bytes()));
   for (size_t i = 0; i < data.size(); i++) {
     const uint64_t bits =
@@ -75,10 +76,18 @@ Tensor from_numbers(const std::vector<double>& data, const Ints& shape, DType dt
     std::memcpy(bytes.data() + i * static_cast<size_t>(dtype.bytes()), &bits,
                 static_cast<size_t>(dtype.bytes()));
   }
-  return Tensor::from_bytes(bytes.data(), bytes.size(), shape_of(shape), dtype, "INTERP");
+  return Tensor::from_bytes(bytes.data(), bytes.size(), shape_of(shape), dtype, device);
 }
 
-Tensor execute(const Instruction& in, const Tensors& values, bool wide) {
+// Tensors that are made without saying where are there, until the end of a scope.
+struct DefaultDevice {
+  explicit DefaultDevice(const std::string& name) { set_default_device(name); }
+  DefaultDevice(const DefaultDevice&) = delete;
+  DefaultDevice& operator=(const DefaultDevice&) = delete;
+  ~DefaultDevice() { set_default_device(""); }
+};
+
+Tensor execute(const Instruction& in, const Tensors& values, bool wide, const std::string& device) {
   const DType dtype = wide && in.dtype == dtypes::float32 ? dtypes::float64 : in.dtype;
   auto from = [&](size_t i) -> const Tensor& { return values[in.from.at(i)]; };
   auto second = [&]() -> Operand {
@@ -86,7 +95,7 @@ Tensor execute(const Instruction& in, const Tensors& values, bool wide) {
     return number_for(in.number, from(0).dtype());
   };
   switch (in.call) {
-    case Call::input: return from_numbers(in.data, in.numbers, dtype);
+    case Call::input: return from_numbers(in.data, in.numbers, dtype, device);
     case Call::full:
       return Tensor::full(shape_of(in.numbers), number_for(in.number, dtype), {.dtype = dtype});
     case Call::unary: return (from(0).*named(kUnary, in.name))();
@@ -233,7 +242,8 @@ int64_t Facts::elements() const {
 }
 
 void Building::add(const Instruction& in) {
-  tensors_.push_back(execute(in, tensors_, false));
+  const DefaultDevice on("INTERP");
+  tensors_.push_back(execute(in, tensors_, false, "INTERP"));
   Facts f{.shape = tensors_.back().uop().int_shape(), .dtype = tensors_.back().dtype()};
   f.owner = facts_.size();
   if (in.writes()) {
@@ -278,9 +288,11 @@ std::vector<Facts> facts_of(const Program& program) {
 }
 
 Run run(const Program& program, How how) {
+  const std::string device = how == How::lazily ? program.device : "INTERP";
+  const DefaultDevice on(device);
   Tensors values;
   for (const Instruction& in : program.list) {
-    values.push_back(execute(in, values, how == How::eagerly_in_float64));
+    values.push_back(execute(in, values, how == How::eagerly_in_float64, device));
     if (how != How::lazily) values.back().realize();
   }
   std::vector<size_t> looked_at = program.outputs;

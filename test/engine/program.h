@@ -62,10 +62,11 @@ struct Facts {
 
 struct Program {
   std::vector<Instruction> list;
-  std::vector<size_t> outputs;  // realised at once, at the end
-  bool keep_all = true;         // the other tensors are alive then, and are looked at too
-  bool floats = false;          // random floats: compared with a tolerance; otherwise to the bit
-  std::string source() const;   // as C++
+  std::vector<size_t> outputs;    // realised at once, at the end
+  bool keep_all = true;           // the other tensors are alive then, and are looked at too
+  std::string device = "INTERP";  // where it is run lazily; eagerly it is run on INTERP
+  bool floats = false;            // random floats: compared with a tolerance; otherwise to the bit
+  std::string source() const;     // as C++
 };
 
 enum class How { lazily, eagerly, eagerly_in_float64 };

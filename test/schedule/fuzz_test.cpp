@@ -189,7 +189,8 @@ class Program {
   std::vector<std::pair<UOp, UOp>> states_;  // a BUFFER, and what it holds now
 };
 
-void compare(const FuzzPlan& plan, uint64_t number, const DeviceSpec& spec, int ops) {
+void compare(const FuzzPlan& plan, uint64_t number, const DeviceSpec& spec, int ops,
+             const std::string& device = "INTERP") {
   auto random = plan.generator(number);
   Program program(random, ops);
   Memory memory = program.memory;
@@ -206,7 +207,7 @@ void compare(const FuzzPlan& plan, uint64_t number, const DeviceSpec& spec, int 
     EXPECT_LE(local_bytes(step.program), spec.local_bytes) << plan.rerun(number) << "\n"
                                                            << step.program.text();
   }
-  ASSERT_NO_THROW(run(schedule, memory)) << plan.rerun(number) << "\n" << kernels;
+  ASSERT_NO_THROW(run(schedule, memory, {}, device)) << plan.rerun(number) << "\n" << kernels;
   for (size_t i = 0; i < program.effects.size(); i++) {
     const UOp* buffer = &program.effects[i];
     while (buffer->op() == Op::AFTER) buffer = &buffer->src(0);
@@ -231,6 +232,14 @@ TEST(ScheduleFuzz, WithLocalMemoryWhereverItFits) {
     small.compute_units = 1;
     compare(plan, i, small, static_cast<int>(3 + i % 40));
   }
+}
+
+// Kernels made for a GPU, too: LOCAL memory is scratch memory there, and threads are loops.
+TEST(ScheduleFuzz, OnTheCpu) {
+  const env::Override local("PCONTIG", 2);
+  const FuzzPlan plan = fuzz_plan(200, 10'000);
+  for (uint64_t i = plan.first; i < plan.first + plan.cases && !HasFatalFailure(); i++)
+    compare(plan, i, i % 2 == 0 ? gpu_like() : cpu_like(), static_cast<int>(3 + i % 40), "CPU");
 }
 
 }  // namespace

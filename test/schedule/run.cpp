@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "quern/engine/programs.h"
 #include "quern/ir/error.h"
 #include "quern/ir/node_map.h"
 #include "quern/runtime/device.h"
@@ -65,7 +66,8 @@ reference::Contents Memory::contents() {
   return [this](const UOp& buffer) { return contents_.at(buffer.key()); };
 }
 
-void run(const Schedule& schedule, Memory& memory, const std::map<std::string, int64_t>& variables) {
+void run(const Schedule& schedule, Memory& memory, const std::map<std::string, int64_t>& variables,
+         const std::string& device) {
   for (const Step& step : schedule.steps) {
     std::vector<std::vector<std::byte>> bytes;
     std::vector<Argument> arguments;
@@ -81,7 +83,7 @@ void run(const Schedule& schedule, Memory& memory, const std::map<std::string, i
     if (step.program.op() == Op::COPY)
       bytes[0] = bytes[1];
     else
-      Device::get("INTERP").compile(step.program)->run(arguments, variables);
+      program_for(Device::get(device), step.program)->run(arguments, variables);
     for (size_t i = 0; i < bytes.size(); i++)
       memory[step.buffers[i]] = from_bytes(bytes[i], step.buffers[i].dtype());
   }

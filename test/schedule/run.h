@@ -1,4 +1,4 @@
-// Runs a schedule on the INTERP device, with memory that tests can look at.
+// Runs a schedule on a device whose memory is that of the host, with memory that tests can look at.
 #pragma once
 
 #include <map>
@@ -22,7 +22,8 @@ class Memory {
 };
 
 // Memory that is not there yet begins with a value that no program expects.
-void run(const Schedule& schedule, Memory& memory, const std::map<std::string, int64_t>& variables = {});
+void run(const Schedule& schedule, Memory& memory, const std::map<std::string, int64_t>& variables = {},
+         const std::string& device = "INTERP");
 
 // What each kernel asks for in LOCAL memory.
 int64_t local_bytes(const UOp& kernel);

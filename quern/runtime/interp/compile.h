@@ -6,11 +6,15 @@
 // workgroup's threads, so that what stands before it has run for all of them.
 #pragma once
 
+#include "quern/ir/linear.h"
 #include "quern/runtime/interp/machine.h"
 
 namespace quern::interp {
 
 // An Error for a graph that is no kernel, or has an op that INTERP does not run.
 Code compile(const UOp& kernel);
+
+// A program that codegen has put in line: run as it stands (linear.cpp). Threads are steps of loops.
+Code compile(const LinearProgram& program);
 
 }  // namespace quern::interp

@@ -25,6 +25,9 @@ class InterpDevice : public HostDevice {
  public:
   explicit InterpDevice(std::string name) : HostDevice(std::move(name), interp_spec()) {}
 
+  std::shared_ptr<const Program> compile(const LinearProgram& program) override {
+    return std::make_shared<interp::InterpProgram>(program);
+  }
   std::shared_ptr<const Program> compile(const UOp& kernel) override {
     {
       const std::lock_guard lock(mutex_);

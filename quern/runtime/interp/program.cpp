@@ -7,6 +7,7 @@
 namespace quern::interp {
 
 InterpProgram::InterpProgram(const UOp& kernel) : code_(compile(kernel)) {}
+InterpProgram::InterpProgram(const LinearProgram& program) : code_(compile(program)) {}
 
 void InterpProgram::run(std::span<const Argument> arguments, const VariableValues& variables) const {
   Machine m{code_, code_.slots, code_.invalid, {}};

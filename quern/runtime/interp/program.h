@@ -1,6 +1,7 @@
 // A kernel that the INTERP device can run.
 #pragma once
 
+#include "quern/ir/linear.h"
 #include "quern/runtime/device.h"
 #include "quern/runtime/interp/machine.h"
 
@@ -9,6 +10,7 @@ namespace quern::interp {
 class InterpProgram : public Program {
  public:
   explicit InterpProgram(const UOp& kernel);
+  explicit InterpProgram(const LinearProgram& program);
   void run(std::span<const Argument> arguments, const VariableValues& variables) const override;
 
  private:

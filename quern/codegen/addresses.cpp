@@ -1,0 +1,85 @@
+#include "quern/codegen/addresses.h"
+
+#include <fmt/format.h>
+
+#include "quern/codegen/rebuild.h"
+#include "quern/ir/linear.h"
+
+namespace quern {
+namespace {
+
+UOp flat(const UOp& index, Sources indices) {
+  if (indices.empty()) return UOp::index(0);
+  if (indices.size() == 1) return indices[0];
+  const UOps& sizes = index.src(0).shape();
+  if (sizes.size() != indices.size())
+    throw Error(fmt::format("kernel: {} indices into memory of {} axes", indices.size(), sizes.size()));
+  UOp position = indices[0];
+  for (size_t i = 1; i < indices.size(); i++) position = position * sizes[i] + indices[i];
+  return position;
+}
+
+UOp zero(DType dtype) { return UOp::constant(dtype, make_const(dtype, 0)); }
+
+bool is_nothing(const UOp& u) { return u.op() == Op::NOOP && u.src().empty(); }
+
+}  // namespace
+
+UOp to_addresses(const UOp& kernel) {
+  return rebuild(kernel, [&](const UOp& u, const UOps& sources) -> UOp {
+    switch (u.op()) {
+      case Op::RESHAPE:
+        if (!u.dtype().is_ptr())
+          throw Error("kernel: RESHAPE of a value; only memory is reshaped in a kernel");
+        return sources[0];
+      case Op::INDEX: {
+        if (!sources[0].dtype().is_ptr())
+          throw Error(fmt::format("kernel: INDEX of {}, which is no memory", name(sources[0].op())));
+        const UOp position = flat(u, Sources(sources).subspan(1));
+        if (position.dtype().lanes() != 1)
+          throw Error("kernel: INDEX with a vector of indices; write one INDEX for each lane");
+        const UOp address = UOp::make(Op::INDEX, sources[0].dtype(), {sources[0], position});
+        return u.dtype().is_ptr() ? address : UOp::make(Op::LOAD, u.dtype(), {address});
+      }
+      case Op::STORE:  // the place was written as an element
+        if (u.src(0).op() == Op::INDEX && !u.src(0).dtype().is_ptr())
+          return UOp::make(Op::STORE, dtypes::void_, {sources[0].src(0), sources[1]});
+        return {};
+      case Op::STAGE: throw Error("kernel: a STAGE that has no memory");
+      case Op::BIND: return sources[0];
+      default:
+        if (is_movement(u.op())) throw Error(fmt::format("kernel: {} in a kernel", name(u.op())));
+        return {};
+    }
+  });
+}
+
+UOp gates_to_alternatives(const UOp& program) {
+  return rebuild(program, [](const UOp& u, const UOps& sources) -> UOp {
+    switch (u.op()) {
+      case Op::LOAD: {
+        const UOp& index = index_of_address(sources[0]);
+        const UOp otherwise = sources.size() > 1 ? sources[1] : zero(u.dtype());
+        if (index.src(1).is_invalid()) return otherwise;
+        return has_gate(index) ? UOp::make(Op::LOAD, u.dtype(), {sources[0], otherwise})
+                               : UOp::make(Op::LOAD, u.dtype(), {sources[0]});
+      }
+      case Op::STORE:
+        return index_of_address(sources[0]).src(1).is_invalid() ? UOp::make(Op::NOOP, dtypes::void_) : UOp();
+      case Op::END: return is_nothing(sources[0]) ? sources[0] : UOp();
+      case Op::SINK:
+      case Op::AFTER:
+      case Op::GROUP: {
+        UOps kept;
+        for (const UOp& s : sources)
+          if (!is_nothing(s)) kept.push_back(s);
+        if (u.op() == Op::GROUP && kept.empty()) return UOp::make(Op::NOOP, dtypes::void_);
+        if (u.op() == Op::AFTER && kept.size() == 1) return kept[0];
+        return u.with_src(kept);
+      }
+      default: return {};
+    }
+  });
+}
+
+}  // namespace quern

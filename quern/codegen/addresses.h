@@ -1,0 +1,16 @@
+// How memory is reached: kernels may say `INDEX(memory, i, j)` for an element; programs have LOAD and STORE
+// through addresses with one index.
+#pragma once
+
+#include "quern/ir/uop.h"
+
+namespace quern {
+
+// INDEX(RESHAPE(p, 4, 8), i, j):float32  ->  LOAD(INDEX(p, i * 8 + j))
+UOp to_addresses(const UOp& kernel);
+
+// LOAD(INDEX(p, where(g, i, invalid)))  ->  LOAD(INDEX(p, where(g, i, invalid)), 0); a STORE to where nothing
+// ever is becomes nothing.
+UOp gates_to_alternatives(const UOp& program);
+
+}  // namespace quern

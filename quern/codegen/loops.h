@@ -1,0 +1,21 @@
+// Passes over the loops of a program.
+#pragma once
+
+#include "quern/ir/device_spec.h"
+#include "quern/ir/uop.h"
+
+namespace quern {
+
+// Loops that are used as one become one: END(STORE(INDEX(p, r0[4] * 8 + r1[8]), x), r0, r1) goes over 32
+// steps.
+UOp simplify_loops(const UOp& program);
+
+// Kinds of loops that were not expanded, and those that the device does not have, become plain loops; a
+// BARRIER of threads that are steps of a loop ends that loop.
+UOp kinds_to_loops(const UOp& program, const DeviceSpec& spec);
+
+// END(x, r0, r1)  ->  END(END(x, r1), r0). A RANGE that several ENDs close: accumulations that do not depend
+// on each other become one loop; the others get a RANGE of their own.
+UOp separate_loops(const UOp& program);
+
+}  // namespace quern

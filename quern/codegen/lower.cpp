@@ -1,0 +1,65 @@
+// The table of contents of code generation: one line a pass.
+#include "quern/codegen/lower.h"
+
+#include <fmt/format.h>
+
+#include "quern/codegen/accumulate.h"
+#include "quern/codegen/addresses.h"
+#include "quern/codegen/decompose.h"
+#include "quern/codegen/index_dtype.h"
+#include "quern/codegen/linearize.h"
+#include "quern/codegen/loops.h"
+#include "quern/codegen/narrow_floats.h"
+#include "quern/codegen/transcendental.h"
+#include "quern/ir/spec.h"
+#include "quern/ir/symbolic.h"
+
+namespace quern {
+
+namespace {
+
+void refuse_what_the_device_lacks(const UOp& kernel, const DeviceSpec& spec) {
+  OpSet lacking = {Op::WMMA, Op::UNROLL, Op::CONTRACT};
+  if (spec.workgroup_threads <= 1) lacking.insert(Op::SPECIAL);
+  const OpSet found = kernel.ops_below() & lacking;
+  if (!found.empty()) throw Error(fmt::format("kernel: {} cannot run {}", spec.name, name(found.first())));
+}
+
+}  // namespace
+
+UOp lower_to_program(const UOp& kernel, const DeviceSpec& spec) {
+  if (kernel.op() != Op::SINK)
+    throw Error(fmt::format("code is generated from kernels, SINKs; given {}", name(kernel.op())));
+  check_boundary(kernel, Level::kernel, "schedule");
+  refuse_what_the_device_lacks(kernel, spec);
+  // memory is read by LOADs and written through addresses; each address has one index
+  UOp program = to_addresses(kernel);
+  // index arithmetic and loops as simple as they get; gates are outermost in their index
+  program = simplify_loops(graph_rewrite(program, symbolic, {.name = "simplify kernel"}));
+  // (here: optimisations, then expansion of UPCAST and UNROLL into lanes, GROUP_REDUCE through LOCAL memory)
+  program = kinds_to_loops(program, spec);
+  // no REDUCE: registers that are accumulated into
+  program = reduces_to_accumulators(program);
+  // a LOAD behind a gate has a value for where it is closed; what is never stored is gone
+  program = gates_to_alternatives(program);
+  // every RANGE is closed by one END, every END closes one RANGE
+  program = separate_loops(program);
+  // no dtype index: int32 where it is enough, int64 elsewhere
+  program = index_to_integers(program);
+  // no floats that the device does not compute with
+  program = narrow_floats_to_wide(program, spec);
+  // no function that the device does not have
+  program = graph_rewrite(program, transcendental, {.name = "transcendental"});
+  // no op that means something else, or nothing, in hardware
+  program = graph_rewrite(program, decompositions, {.name = "decompose"});
+  check_boundary(program, Level::program, "lower");
+  return program;
+}
+
+LinearProgram lower(const UOp& kernel, const DeviceSpec& spec) {
+  LinearProgram program = linearize(lower_to_program(kernel, spec));
+  if (env::SPEC() > 0) check(program);
+  return program;
+}
+
+}  // namespace quern

@@ -1,0 +1,50 @@
+#include "quern/engine/programs.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <mutex>
+#include <unordered_map>
+
+#include "quern/codegen/lower.h"
+#include "quern/ir/env.h"
+
+namespace quern {
+namespace {
+
+struct Cache {
+  static constexpr size_t kMost = 16384;
+  std::mutex mutex;
+  // By device; holds the kernels, too.
+  std::unordered_map<const Device*, std::unordered_map<UOp, std::shared_ptr<const Program>>> programs;
+};
+Cache& cache() {
+  static auto* const made = new Cache;  // NOLINT(cppcoreguidelines-owning-memory): holds nodes to the end
+  return *made;
+}
+
+std::shared_ptr<const Program> compiled(Device& device, const UOp& kernel) {
+  const LinearProgram program = lower(kernel, device.spec());
+  if (env::DEBUG() >= 6)
+    std::fputs(fmt::format("linear {}\n{}", program.name, program.text()).c_str(), stderr);
+  return device.compile(program);
+}
+
+}  // namespace
+
+std::shared_ptr<const Program> program_for(Device& device, const UOp& kernel) {
+  if (!device.takes_programs()) return device.compile(kernel);
+  Cache& all = cache();
+  {
+    const std::lock_guard lock(all.mutex);
+    const auto& programs = all.programs[&device];
+    if (const auto known = programs.find(kernel); known != programs.end()) return known->second;
+  }
+  auto program = compiled(device, kernel);
+  const std::lock_guard lock(all.mutex);
+  auto& programs = all.programs[&device];
+  if (programs.size() >= Cache::kMost) programs.clear();
+  return programs.emplace(kernel, std::move(program)).first->second;
+}
+
+}  // namespace quern

@@ -1,0 +1,286 @@
+#include "quern/render/llvm.h"
+
+#include <fmt/format.h>
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/MDBuilder.h>
+#include <llvm/IR/Module.h>
+#include <llvm/IR/Verifier.h>
+#include <llvm/Support/raw_ostream.h>
+
+#include <cctype>
+#include <unordered_map>
+
+#include "quern/render/llvm_ops.h"
+
+namespace quern {
+namespace {
+
+using llvm::BasicBlock;
+using llvm::Value;
+
+// Registers up to this many bytes stand on the stack, where LLVM finds them and takes them apart.
+constexpr int64_t kMostStack = 4096;
+
+std::string identifier(const std::string& name) {
+  std::string result = "k_";
+  for (const char c : name) result += std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
+  return result;
+}
+
+class Renderer {
+ public:
+  Renderer(const LinearProgram& program, llvm::LLVMContext& context, const LlvmOptions& options)
+      : program_(program), options_(options), context_(context), build_(context) {
+    result_.function = identifier(program.name);
+    result_.module = std::make_unique<llvm::Module>(result_.function, context);
+  }
+
+  LlvmProgram run() {
+    llvm::Type* pointer = build_.getPtrTy();
+    auto* type =
+        llvm::FunctionType::get(build_.getVoidTy(), {pointer, pointer, pointer, build_.getInt64Ty()}, false);
+    function_ =
+        llvm::Function::Create(type, llvm::Function::ExternalLinkage, result_.function, *result_.module);
+    function_->addFnAttr(llvm::Attribute::NoUnwind);
+    for (unsigned i = 0; i < 3; i++) function_->addParamAttr(i, llvm::Attribute::NoAlias);
+    build_.SetInsertPoint(new_block("entry"));
+    make_scopes();
+    for (const UOp& u : program_.list) add(u);
+    build_.CreateRetVoid();
+    std::string problem;
+    llvm::raw_string_ostream out(problem);
+    QUERN_CHECK(!llvm::verifyFunction(*function_, &out), problem + "\n" + program_.text());
+    return std::move(result_);
+  }
+
+ private:
+  BasicBlock* new_block(const char* name) { return BasicBlock::Create(context_, name, function_); }
+
+  // ---- values
+
+  Value* value(const UOp& given) {
+    const UOp* u = &given;
+    while (u->op() == Op::AFTER || u->op() == Op::NOOP) u = &u->src(0);
+    if (u->is_const()) return llvm_constant(context_, u->dtype(), u->value());
+    const auto found = values_.find(*u);
+    QUERN_CHECK(found != values_.end(),
+                fmt::format("{} is not in line:\n{}", name(u->op()), program_.text()));
+    return found->second;
+  }
+
+  Value* argument(unsigned i) { return function_->getArg(i); }
+
+  // ---- memory
+
+  // PARAMs do not overlap: each has a scope of its own, and its accesses none of the others.
+  void make_scopes() {
+    llvm::MDBuilder metadata(context_);
+    llvm::MDNode* domain = metadata.createAnonymousAliasScopeDomain(result_.function);
+    for (const UOp& u : program_.list)
+      if (u.op() == Op::PARAM) scopes_[u] = metadata.createAnonymousAliasScope(domain);
+  }
+  void set_scopes(llvm::Instruction* access, const UOp& memory) {
+    if (!options_.no_alias || memory.op() != Op::PARAM) return;
+    llvm::SmallVector<llvm::Metadata*> others;
+    for (const auto& [param, scope] : scopes_)
+      if (!same(param, memory)) others.push_back(scope);
+    access->setMetadata(llvm::LLVMContext::MD_alias_scope, llvm::MDNode::get(context_, {scopes_.at(memory)}));
+    if (!others.empty())
+      access->setMetadata(llvm::LLVMContext::MD_noalias, llvm::MDNode::get(context_, others));
+  }
+
+  Value* memory(const UOp& u) {
+    llvm::Type* pointer = build_.getPtrTy();
+    if (u.op() == Op::PARAM) {
+      result_.params.push_back(u);
+      Value* place =
+          build_.CreateConstInBoundsGEP1_64(pointer, argument(0), static_cast<uint64_t>(u.arg().integer()));
+      llvm::LoadInst* load = build_.CreateLoad(pointer, place);
+      load->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(context_, {}));
+      return load;
+    }
+    const int64_t bytes = u.dtype().size() * u.dtype().base().bytes();
+    if (u.op() == Op::DEFINE_REG && bytes <= kMostStack) {
+      auto* type = llvm::ArrayType::get(llvm_memory_type(context_, u.dtype().base()),
+                                        static_cast<uint64_t>(u.dtype().size()));
+      llvm::BasicBlock& entry = function_->getEntryBlock();
+      llvm::IRBuilder<> at_start(&entry, entry.begin());
+      return at_start.CreateAlloca(type);
+    }
+    const int64_t offset = result_.scratch_bytes;
+    result_.scratch_bytes += (bytes + 63) / 64 * 64;
+    return build_.CreateConstInBoundsGEP1_64(build_.getInt8Ty(), argument(2), static_cast<uint64_t>(offset));
+  }
+
+  Value* address(const UOp& u) {
+    const UOp& under = storage_of(u);
+    return build_.CreateGEP(llvm_memory_type(context_, under.dtype().base()), value(under),
+                            {value(position_of(u))});
+  }
+
+  static llvm::Align alignment(DType dtype) {
+    return llvm::Align(static_cast<uint64_t>(dtype.scalar().bytes()));
+  }
+
+  Value* read(const UOp& u, Value* from) {
+    llvm::LoadInst* load =
+        build_.CreateAlignedLoad(llvm_memory_type(context_, u.dtype()), from, alignment(u.dtype()));
+    set_scopes(load, storage_of(u.src(0)));
+    if (!u.dtype().is_bool()) return load;
+    return build_.CreateICmpNE(load, llvm::Constant::getNullValue(load->getType()));
+  }
+
+  Value* load(const UOp& u) {
+    const UOp& index = index_of_address(u.src(0));
+    Value* from = value(index);
+    if (!has_gate(index)) return read(u, from);
+    BasicBlock *before = build_.GetInsertBlock(), *open = new_block("open"), *then = new_block("then");
+    Value* otherwise = value(u.src(1));
+    build_.CreateCondBr(value(gate_of(index)), open, then);
+    build_.SetInsertPoint(open);
+    Value* loaded = read(u, from);
+    build_.CreateBr(then);
+    build_.SetInsertPoint(then);
+    llvm::PHINode* result = build_.CreatePHI(loaded->getType(), 2);
+    result->addIncoming(loaded, open);
+    result->addIncoming(otherwise, before);
+    return result;
+  }
+
+  void store(const UOp& u) {
+    const UOp& index = index_of_address(u.src(0));
+    Value* stored = value(u.src(1));
+    const DType dtype = u.src(1).dtype();
+    if (dtype.is_bool()) stored = build_.CreateZExt(stored, llvm_memory_type(context_, dtype));
+    set_scopes(build_.CreateAlignedStore(stored, value(index), alignment(dtype)), storage_of(index));
+  }
+
+  // ---- loops and gates
+
+  struct Open {
+    BasicBlock *body, *end;
+    llvm::PHINode* variable = nullptr;  // of a loop
+    Value* steps = nullptr;
+  };
+
+  void open_loop(const UOp& u) {
+    if (u.arg().range().kind == AxisKind::THREAD) {
+      QUERN_CHECK(open_.empty() && !result_.threads,
+                  "threads that are not outermost, or twice:\n" + program_.text());
+      result_.threads = u.src(0);
+      values_[u] = build_.CreateIntCast(argument(3), llvm_type(context_, u.dtype()), true);
+      open_.push_back({nullptr, nullptr});
+      return;
+    }
+    BasicBlock *before = build_.GetInsertBlock(), *body = new_block("loop"), *end = new_block("end");
+    Value* steps = value(u.src(0));
+    if (u.src(0).vmin() > 0)
+      build_.CreateBr(body);
+    else
+      build_.CreateCondBr(build_.CreateICmpSGT(steps, llvm::Constant::getNullValue(steps->getType())), body,
+                          end);
+    build_.SetInsertPoint(body);
+    llvm::PHINode* variable = build_.CreatePHI(steps->getType(), 2);
+    variable->addIncoming(llvm::Constant::getNullValue(steps->getType()), before);
+    values_[u] = variable;
+    open_.push_back({body, end, variable, steps});
+  }
+  void close_loop() {
+    const Open loop = open_.back();
+    open_.pop_back();
+    if (loop.variable == nullptr) return;
+    Value* next =
+        build_.CreateAdd(loop.variable, llvm::ConstantInt::get(loop.variable->getType(), 1), "", true, true);
+    loop.variable->addIncoming(next, build_.GetInsertBlock());
+    build_.CreateCondBr(build_.CreateICmpSLT(next, loop.steps), loop.body, loop.end);
+    build_.SetInsertPoint(loop.end);
+  }
+  void open_gate(const UOp& u) {
+    BasicBlock *body = new_block("if"), *end = new_block("endif");
+    build_.CreateCondBr(value(u.src(0)), body, end);
+    build_.SetInsertPoint(body);
+    open_.push_back({body, end});
+  }
+  void close_gate() {
+    build_.CreateBr(open_.back().end);
+    build_.SetInsertPoint(open_.back().end);
+    open_.pop_back();
+  }
+
+  // ---- vectors
+
+  Value* vector_of(const UOp& u) {
+    Value* result = llvm::PoisonValue::get(llvm_type(context_, u.dtype()));
+    uint64_t lane = 0;
+    for (const UOp& s : u.src())
+      for (int i = 0; i < s.dtype().lanes(); i++) {
+        Value* part = s.dtype().lanes() == 1
+                          ? value(s)
+                          : build_.CreateExtractElement(value(s), static_cast<uint64_t>(i));
+        result = build_.CreateInsertElement(result, part, lane++);
+      }
+    return result;
+  }
+  Value* lanes_of(const UOp& u) {
+    const Ints& lanes = u.arg().ints();
+    Value* from = value(u.src(0));
+    if (u.src(0).dtype().lanes() == 1)
+      return lanes.size() == 1 ? from : build_.CreateVectorSplat(static_cast<unsigned>(lanes.size()), from);
+    if (lanes.size() == 1) return build_.CreateExtractElement(from, static_cast<uint64_t>(lanes[0]));
+    llvm::SmallVector<int> mask(lanes.begin(), lanes.end());
+    return build_.CreateShuffleVector(from, mask);
+  }
+
+  // ---- one instruction
+
+  void add(const UOp& u) {
+    switch (u.op()) {
+      case Op::PARAM:
+      case Op::DEFINE_LOCAL:
+      case Op::DEFINE_REG: values_[u] = memory(u); return;
+      case Op::DEFINE_VAR: {
+        const auto position = static_cast<uint64_t>(result_.variables.size());
+        result_.variables.push_back(u);
+        Value* place = build_.CreateConstInBoundsGEP1_64(build_.getInt64Ty(), argument(1), position);
+        values_[u] = build_.CreateIntCast(build_.CreateLoad(build_.getInt64Ty(), place),
+                                          llvm_type(context_, u.dtype()), true);
+        return;
+      }
+      case Op::RANGE: open_loop(u); return;
+      case Op::END: close_loop(); return;
+      case Op::IF: open_gate(u); return;
+      case Op::ENDIF: close_gate(); return;
+      case Op::INDEX: values_[u] = address(u); return;
+      case Op::LOAD: values_[u] = load(u); return;
+      case Op::STORE: store(u); return;
+      case Op::VECTORIZE: values_[u] = vector_of(u); return;
+      case Op::GEP: values_[u] = lanes_of(u); return;
+      case Op::BARRIER: return;  // one thread
+      default: break;
+    }
+    QUERN_CHECK(is_elementwise(u.op()), fmt::format("LLVM: {} in a program", name(u.op())));
+    if (u.dtype().is_ptr()) return;  // an address of other elements: LOAD and STORE look through it
+    llvm::SmallVector<Value*, 3> operands;
+    for (const UOp& s : u.src()) operands.push_back(value(s));
+    values_[u] = llvm_op(build_, u, operands);
+  }
+
+  const LinearProgram& program_;
+  const LlvmOptions options_;
+  llvm::LLVMContext& context_;
+  llvm::IRBuilder<> build_;
+  llvm::Function* function_ = nullptr;
+  LlvmProgram result_;
+  std::unordered_map<UOp, Value*> values_;
+  std::unordered_map<UOp, llvm::MDNode*> scopes_;
+  std::vector<Open> open_;
+};
+
+}  // namespace
+
+LlvmProgram render_llvm(const LinearProgram& program, llvm::LLVMContext& context,
+                        const LlvmOptions& options) {
+  return Renderer(program, context, options).run();
+}
+
+}  // namespace quern

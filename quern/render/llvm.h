@@ -1,0 +1,38 @@
+// Linear programs as LLVM IR.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "quern/ir/linear.h"
+
+namespace llvm {
+class LLVMContext;
+class Module;
+}  // namespace llvm
+
+namespace quern {
+
+// What a program is called with: void f(void** memory, const int64_t* variables, void* scratch, int64_t
+// thread)
+//   memory     a pointer for each PARAM, by its number
+//   variables  the values of the DEFINE_VARs, in the order of `variables` below
+//   scratch    memory for LOCAL and for large registers, aligned to 64 bytes, of its own for each thread
+//   thread     the value of the RANGE of kind THREAD, if there is one
+struct LlvmProgram {
+  std::unique_ptr<llvm::Module> module;
+  std::string function;  // its name in the module
+  UOps params;           // PARAMs, in no order
+  UOps variables;        // DEFINE_VARs
+  int64_t scratch_bytes = 0;
+  UOp threads;  // how many; none: one
+};
+
+struct LlvmOptions {
+  // PARAMs are different memory: what is written through one is not read through another.
+  bool no_alias = true;
+};
+
+LlvmProgram render_llvm(const LinearProgram& program, llvm::LLVMContext& context, const LlvmOptions& options);
+
+}  // namespace quern

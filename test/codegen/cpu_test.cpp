@@ -1,0 +1,210 @@
+// The CPU device: kernels in IR text to machine code.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <numeric>
+
+#include "quern/engine/programs.h"
+#include "quern/ir/parse.h"
+#include "test/codegen/op_cases.h"
+#include "test/fuzz.h"
+
+namespace quern {
+namespace {
+
+using testing::Each;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+Device& cpu() { return Device::get("CPU"); }
+
+template <class... Arrays>
+void run(const UOp& kernel, const VariableValues& variables, Arrays&... arrays) {
+  const std::vector<Argument> arguments = {
+      Argument{arrays.data(), static_cast<int64_t>(arrays.size() * sizeof(arrays[0]))}...};
+  program_for(cpu(), kernel)->run(arguments, variables);
+}
+template <class... Arrays>
+void run(const std::string& kernel, Arrays&... arrays) {
+  run(parse(kernel), {}, arrays...);
+}
+std::vector<float> counting(size_t n) {
+  std::vector<float> values(n);
+  std::iota(values.begin(), values.end(), 0.0F);
+  return values;
+}
+
+TEST(Cpu, LoopsAndReduces) {
+  std::vector<float> out(6), in = {1, 5, 3, 4, 4, 8};
+  run(R"(
+    %p = PARAM(; 1):float32*[6]
+    %m = REDUCE(INDEX(%p, r0[2] * 3 + r1[3, REDUCE]):float32, r1; {op: MAX})
+    %s = REDUCE(INDEX(%p, r0 * 3 + r2[3, REDUCE]):float32 - %m, r2; {op: ADD})
+    SINK(END(STORE(INDEX(PARAM(; 0):float32*[6], r0 * 3 + r3[3]), INDEX(%p, r0 * 3 + r3):float32 - %m + %s), r0, r3)))",
+      out, in);
+  EXPECT_THAT(out, ElementsAre(-10, -6, -8, -12, -12, -8));
+}
+
+TEST(Cpu, GatesNeitherReadNorWriteWhereTheyAreClosed) {
+  std::vector<float> out(4, -1), in = counting(2);
+  run(R"(
+    %i = where(r0[400000] < 2, r0, invalid:index)
+    %x = LOAD(INDEX(PARAM(; 1):float32*[2], %i + 0))
+    SINK(END(STORE(INDEX(PARAM(; 0):float32*[4], where(r0 < 3, 3 - r0, invalid:index)), %x + 10.0), r0)))",
+      out, in);
+  EXPECT_THAT(out, ElementsAre(-1, 10, 11, 10));
+}
+
+TEST(Cpu, LocalMemoryIsScratchMemory) {
+  std::vector<float> out(20000), in = counting(20000);
+  run(R"(%l = DEFINE_LOCAL(; 0):float32*[10000]@LOCAL
+        %f = BARRIER(END(STORE(INDEX(%l, r1[10000, LOCAL]), LOAD(INDEX(PARAM(; 1):float32*[20000], r0[2, GLOBAL] * 10000 + r1))), r1))
+        %x = LOAD(INDEX(AFTER(%l, %f), 9999 - r1))
+        SINK(END(STORE(INDEX(PARAM(; 0):float32*[20000], r0 * 10000 + r1), %x), r0, r1)))",
+      out, in);
+  EXPECT_EQ(out[0], 9999);
+  EXPECT_EQ(out[19999], 10000);
+}
+
+TEST(Cpu, Vectors) {
+  std::vector<float> out(8), in = counting(8);
+  run(R"(
+    %v = LOAD(CAST(INDEX(PARAM(; 1):float32*[8], r0[2] * 4)):float32x4*[8]):float32x4
+    %w = GEP(%v; [3, 2, 1, 0]):float32x4
+    SINK(END(STORE(CAST(INDEX(PARAM(; 0):float32*[8], r0 * 4)):float32x4*[8], %v + %w * 10.0:float32x4), r0)))",
+      out, in);
+  EXPECT_THAT(out, ElementsAre(30, 21, 12, 3, 74, 65, 56, 47));
+}
+
+TEST(Cpu, ThreadsAreRunOneAfterAnotherForNow) {
+  std::vector<int32_t> out(8, -1);
+  run("SINK(END(STORE(INDEX(PARAM(; 0):int32*[8], r0[4, THREAD] * 2 + r1[2]), CAST(r0 * 10 + r1):int32), r0, "
+      "r1))",
+      out);
+  EXPECT_THAT(out, ElementsAre(0, 1, 10, 11, 20, 21, 30, 31));
+}
+
+TEST(Cpu, Variables) {
+  std::vector<float> out(8, -1);
+  const UOp kernel = parse(
+      "SINK(END(STORE(INDEX(PARAM(; 0):float32*[8], r0[$n[0..8]]), CAST(r0 + $n):float32), r0); {name: "
+      "\"k\"})");
+  run(kernel, {{"n", 3}}, out);
+  EXPECT_THAT(out, ElementsAre(3, 4, 5, -1, -1, -1, -1, -1));
+  out.assign(8, -1);
+  run(kernel, {{"n", 0}}, out);
+  EXPECT_THAT(out, Each(-1));
+  EXPECT_THROW(run(kernel, {}, out), Error);
+  EXPECT_THROW(run(kernel, {{"n", 9}}, out), Error);
+}
+
+TEST(Cpu, ArgumentsThatOverlap) {  // each element is the one before it, plus one
+  std::vector<float> memory(1001);
+  const UOp kernel = parse(
+      "SINK(END(STORE(INDEX(PARAM(; 0):float32*[1000], r0[1000]), INDEX(PARAM(; 1):float32*[1000], "
+      "r0):float32 + 1.0), r0))");
+  const std::vector<Argument> arguments{{memory.data() + 1, 4000}, {memory.data(), 4000}};
+  program_for(cpu(), kernel)->run(arguments, {});
+  EXPECT_EQ(memory, counting(1001));
+}
+
+TEST(Cpu, WrongArgumentsAreErrors) {
+  std::vector<float> out(4);
+  auto error_of = [](auto function) -> std::string {
+    try {
+      function();
+    } catch (const Error& e) {
+      return e.what();
+    }
+    return "no error";
+  };
+  EXPECT_THAT(error_of([&] { run("SINK(STORE(INDEX(PARAM(; 0):float32*[8], 0), 1.0:float32))", out); }),
+              HasSubstr("needs 8 elements of float32, its argument has 16 bytes"));
+  EXPECT_THAT(error_of([&] { run("SINK(STORE(INDEX(PARAM(; 1):float32*[4], 0), 1.0:float32))", out); }),
+              HasSubstr("PARAM 1 has no argument"));
+  EXPECT_THAT(error_of([&] { run("1 + 2", out); }), HasSubstr("SINK"));
+}
+
+TEST(Cpu, MemoryThatWasFreedIsUsedAgain) {
+  void* first = cpu().allocate(1 << 20);
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(first) % 64, 0U);  // NOLINT
+  cpu().free(first, 1 << 20);
+  void* second = cpu().allocate((1 << 20) - 100);
+  if (!kSanitized) EXPECT_EQ(first, second);
+  cpu().free(second, (1 << 20) - 100);
+  EXPECT_THROW(cpu().allocate(int64_t{1} << 58), Error);
+}
+
+TEST(CpuProperty, SameBitsAsEval) {
+  const FuzzPlan plan = fuzz_plan(1, 50);
+  for (uint64_t i = plan.first; i < plan.first + plan.cases; i++) {
+    auto random = plan.generator(i);
+    for (const OpCase& what : all_op_cases())
+      EXPECT_EQ(difference_from_eval(what, random, 3000,
+                                     [&](const UOp& kernel, std::span<const Argument> arguments) {
+                                       program_for(cpu(), kernel)->run(arguments, {});
+                                     }),
+                "")
+          << plan.rerun(i);
+  }
+}
+
+// The greatest error of a function of float32 on random bits, in units in the last place of the exact result.
+struct Errors {
+  double normal = 0, subnormal = 0;  // by the result
+};
+Errors greatest_errors(const std::string& op, double (*exact)(double), uint64_t count) {
+  const auto n = static_cast<int64_t>(1 << 16);
+  const UOp kernel =
+      parse(fmt::format("SINK(END(STORE(INDEX(PARAM(; 0):float32*[{0}], r0[{0}]), {1}(INDEX(PARAM(; "
+                        "1):float32*[{0}], r0):float32)), r0))",
+                        n, op));
+  std::mt19937_64 random(7);
+  std::vector<float> in(static_cast<size_t>(n)), out(in.size());
+  Errors worst;
+  for (uint64_t round = 0; round < count; round++) {
+    for (float& x : in) {
+      // All bit patterns, and often the range in which results are ordinary numbers.
+      const auto bits = static_cast<uint32_t>(random());
+      std::memcpy(&x, &bits, sizeof x);
+      if (round % 2 == 1) x = static_cast<float>(static_cast<int32_t>(bits)) * 0x1p-24F;
+    }
+    in[0] = 0, in[1] = -0.0F, in[2] = INFINITY, in[3] = -INFINITY, in[4] = NAN, in[5] = 0x1p-149F, in[6] = 1,
+    in[7] = -1;
+    run(kernel, {}, out, in);
+    for (size_t i = 0; i < in.size(); i++) {
+      const double want = exact(static_cast<double>(in[i]));
+      const auto nearest = static_cast<float>(want);
+      if (std::isnan(nearest) || std::isinf(nearest) || nearest == 0) {
+        if (std::isnan(nearest)   ? !std::isnan(out[i])
+            : std::isinf(nearest) ? out[i] != nearest
+                                  : std::abs(out[i]) > 0x1p-149F)
+          ADD_FAILURE() << op << "(" << in[i] << ") is " << out[i] << ", not " << nearest;
+        if (nearest == 0) EXPECT_EQ(std::signbit(nearest), std::signbit(out[i])) << op << "(" << in[i] << ")";
+        continue;
+      }
+      const double ulp = std::ldexp(1.0, std::max(std::ilogb(want), -126) - 23);
+      double& so_far = std::abs(want) < 0x1p-126 ? worst.subnormal : worst.normal;
+      so_far = std::max(so_far, std::abs(static_cast<double>(out[i]) - want) / ulp);
+    }
+  }
+  return worst;
+}
+
+TEST(CpuProperty, ErrorsOfFunctions) {
+  const FuzzPlan plan = fuzz_plan(16, 4096);
+  const Errors exp2 = greatest_errors("EXP2", std::exp2, plan.cases),
+               log2 = greatest_errors("LOG2", std::log2, plan.cases),
+               sin = greatest_errors("SIN", std::sin, plan.cases);
+  EXPECT_LE(exp2.normal, 1.0);
+  EXPECT_LE(exp2.subnormal, 1.5);
+  EXPECT_LE(log2.normal, 1.0);
+  EXPECT_LE(std::max(sin.normal, sin.subnormal), 0.51);
+  fmt::print("greatest errors in ulp: EXP2 {:.3f} ({:.3f} of subnormal results), LOG2 {:.3f}, SIN {:.3f}\n",
+             exp2.normal, exp2.subnormal, log2.normal, sin.normal);
+}
+
+}  // namespace
+}  // namespace quern
