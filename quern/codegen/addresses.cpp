@@ -23,6 +23,17 @@ UOp zero(DType dtype) { return UOp::constant(dtype, make_const(dtype, 0)); }
 
 bool is_nothing(const UOp& u) { return u.op() == Op::NOOP && u.src().empty(); }
 
+// Values that are invalid somewhere: nothing comes of them there, so they may be anything.
+UOps without_invalid(const UOp& user, const UOps& sources) {
+  UOps values = sources;
+  const bool is_gate = user.op() == Op::WHERE && user.src(2).is_invalid();
+  for (size_t i = 0; i < (is_gate ? 2 : values.size()); i++) {
+    while (values[i].op() == Op::WHERE && values[i].src(2).is_invalid()) values[i] = UOp(values[i].src(1));
+    if (values[i].is_invalid()) values[i] = zero(values[i].dtype());
+  }
+  return values;
+}
+
 }  // namespace
 
 UOp to_addresses(const UOp& kernel) {
@@ -55,7 +66,8 @@ UOp to_addresses(const UOp& kernel) {
 }
 
 UOp gates_to_alternatives(const UOp& program) {
-  return rebuild(program, [](const UOp& u, const UOps& sources) -> UOp {
+  return rebuild(program, [](const UOp& u, const UOps& given) -> UOp {
+    const UOps sources = u.op() == Op::INDEX ? given : without_invalid(u, given);
     switch (u.op()) {
       case Op::LOAD: {
         const UOp& index = index_of_address(sources[0]);
@@ -65,8 +77,9 @@ UOp gates_to_alternatives(const UOp& program) {
                                : UOp::make(Op::LOAD, u.dtype(), {sources[0]});
       }
       case Op::STORE:
-        return index_of_address(sources[0]).src(1).is_invalid() ? UOp::make(Op::NOOP, dtypes::void_) : UOp();
-      case Op::END: return is_nothing(sources[0]) ? sources[0] : UOp();
+        return index_of_address(sources[0]).src(1).is_invalid() ? UOp::make(Op::NOOP, dtypes::void_)
+                                                                : u.with_src(sources);
+      case Op::END: return is_nothing(sources[0]) ? sources[0] : u.with_src(sources);
       case Op::SINK:
       case Op::AFTER:
       case Op::GROUP: {
@@ -77,7 +90,7 @@ UOp gates_to_alternatives(const UOp& program) {
         if (u.op() == Op::AFTER && kept.size() == 1) return kept[0];
         return u.with_src(kept);
       }
-      default: return {};
+      default: return u.src().empty() ? UOp() : u.with_src(sources);
     }
   });
 }

@@ -10,7 +10,8 @@ namespace quern {
 UOp to_addresses(const UOp& kernel);
 
 // LOAD(INDEX(p, where(g, i, invalid)))  ->  LOAD(INDEX(p, where(g, i, invalid)), 0); a STORE to where nothing
-// ever is becomes nothing.
+// ever is becomes nothing. Only the index of an INDEX has a gate afterwards: values that are invalid
+// somewhere may be anything there.
 UOp gates_to_alternatives(const UOp& program);
 
 }  // namespace quern

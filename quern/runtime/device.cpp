@@ -21,7 +21,7 @@ struct Kind {
   bool numbered;  // what stands behind the colon is a number; else a path, which there must be
 };
 constexpr Kind kKinds[] = {
-    // the first is where tensors are, if nothing is said
+// the first is where tensors are, if nothing is said
 #ifdef QUERN_HAVE_LLVM
     {"CPU", open_cpu, true},
 #endif

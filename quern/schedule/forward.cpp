@@ -4,8 +4,8 @@
 #include <unordered_map>
 
 #include "quern/ir/node_map.h"
-#include "quern/schedule/memory_view.h"
 #include "quern/schedule/limit.h"
+#include "quern/schedule/memory_view.h"
 
 namespace quern {
 namespace {

@@ -258,7 +258,7 @@ TEST(Multi, ConstantsAndEmptyTensors) {
 }
 
 TEST(Multi, NamesOfDevicesHaveOneForm) {
-  const Tensor x = numbers({4});
+  const Tensor x = numbers({4}).to("INTERP").realize();
   EXPECT_EQ(x.to("interp:0").uop(), x.uop());
   EXPECT_EQ(x.to("interp:01").device(), "INTERP:1");
   EXPECT_EQ((x.to("Interp:3") + numbers({4}).to("INTERP:3")).device(), "INTERP:3");
@@ -278,7 +278,7 @@ TEST(Multi, MemoryOfTheScheduleIsPlannedForEachDevice) {
 }
 
 TEST(MultiErrors, SayWhatIsWrong) {
-  const Tensor x = numbers({4, 6}), two = x.shard(interps(2), 0).realize();
+  const Tensor x = numbers({4, 6}).to("INTERP").realize(), two = x.shard(interps(2), 0).realize();
   const Tensor other = x.shard({"INTERP:2", "INTERP:3"}, 0).realize();
   const Tensor inner = x.shard(interps(2), 1).realize();
   EXPECT_THAT(error_of([&] { (two + other).realize(); }), HasSubstr("INTERP+INTERP:1"));

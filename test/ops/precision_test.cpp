@@ -24,7 +24,7 @@ struct Limit {
 const Limit kLimits[] = {
     {"exp", &Tensor::exp, std::exp, 2},          {"log", &Tensor::log, std::log, 2},
     {"cos", &Tensor::cos, std::cos, 2, 0x1p126}, {"log10", &Tensor::log10, std::log10, 3},
-    {"expm1", &Tensor::expm1, std::expm1, 3},    {"log1p", &Tensor::log1p, std::log1p, 3},
+    {"expm1", &Tensor::expm1, std::expm1, 4},    {"log1p", &Tensor::log1p, std::log1p, 3},
     {"asin", &Tensor::asin, std::asin, 3},       {"acos", &Tensor::acos, std::acos, 3},
     {"atan", &Tensor::atan, std::atan, 3},       {"tanh", &Tensor::tanh, std::tanh, 3},
     {"erf", &Tensor::erf, std::erf, 3},          {"tan", &Tensor::tan, std::tan, 4, 0x1p126},
