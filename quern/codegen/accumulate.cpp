@@ -48,14 +48,31 @@ UOps ranges_in(Sources over) {
   return ranges;
 }
 
-// Lanes of the value that go to one lane of the result are combined in order.
-UOp combined(Op op, UOp so_far, const UOp& value) {
-  const int lanes = so_far.dtype().lanes(), each = value.dtype().lanes() / lanes;
-  if (each == 1) return UOp::alu(op, {so_far, value});
-  for (int k = 0; k < each; k++) {
+// The value, or its parts if it has more lanes than the result: as many values, one after the other.
+UOps parts_of(const UOp& value, DType dtype) {
+  const int lanes = dtype.lanes(), count = value.dtype().lanes() / lanes;
+  if (count == 1) return {value};
+  if (value.op() == Op::VECTORIZE &&
+      std::ranges::all_of(value.src(), [&](const UOp& s) { return s.dtype() == dtype; }))
+    return {value.src().begin(), value.src().end()};
+  UOps parts;
+  for (int k = 0; k < count; k++) {
     Ints picked;
-    for (int lane = 0; lane < lanes; lane++) picked.push_back(lane * each + k);
-    so_far = UOp::alu(op, {so_far, UOp::make(Op::GEP, so_far.dtype(), {value}, picked)});
+    for (int lane = 0; lane < lanes; lane++) picked.push_back(k * lanes + lane);
+    parts.push_back(UOp::make(Op::GEP, dtype, {value}, picked));
+  }
+  return parts;
+}
+
+UOp combined(Op op, UOp so_far, const UOp& value, Rounding rounding) {
+  const Scalar kind = so_far.dtype().kind();
+  const bool fuses =
+      rounding == Rounding::fused && op == Op::ADD && (kind == Scalar::Float32 || kind == Scalar::Float64);
+  for (const UOp& part : parts_of(value, so_far.dtype())) {
+    if (fuses && part.op() == Op::MUL)
+      so_far = UOp::alu(Op::MULACC, {part.src(0), part.src(1), so_far});
+    else
+      so_far = UOp::alu(op, {so_far, part});
   }
   return so_far;
 }
@@ -66,12 +83,12 @@ struct Accumulation {
   std::function<UOps(const UOps& before)> combine;
 };
 
-Accumulation accumulation_of(const UOp& reduce) {
+Accumulation accumulation_of(const UOp& reduce, Rounding rounding) {
   const ReduceArg& arg = reduce.arg().reduce();
   if (arg.op != Op::NOOP) {
     const UOp start = UOp::constant(reduce.dtype(), identity_element(arg.op, reduce.dtype().scalar()));
-    return {{reduce.src(0)}, {start}, [op = arg.op, value = reduce.src(0)](const UOps& before) {
-              return UOps{combined(op, before[0], value)};
+    return {{reduce.src(0)}, {start}, [op = arg.op, value = reduce.src(0), rounding](const UOps& before) {
+              return UOps{combined(op, before[0], value, rounding)};
             }};
   }
   const auto k = static_cast<size_t>(arg.states);
@@ -90,8 +107,8 @@ Accumulation accumulation_of(const UOp& reduce) {
           }};
 }
 
-UOps accumulated(const UOp& reduce, Registers& registers) {
-  const Accumulation what = accumulation_of(reduce);
+UOps accumulated(const UOp& reduce, Registers& registers, Rounding rounding) {
+  const Accumulation what = accumulation_of(reduce, rounding);
   const size_t values = reduce.arg().reduce().op == Op::NOOP ? 2 * what.values.size() + 1 : 1;
   const UOps ranges = ranges_in(reduce.src().subspan(values));
   if (ranges.empty()) return what.combine(what.initial);
@@ -117,14 +134,14 @@ UOps accumulated(const UOp& reduce, Registers& registers) {
 
 }  // namespace
 
-UOp reduces_to_accumulators(const UOp& program) {
+UOp reduces_to_accumulators(const UOp& program, Rounding rounding) {
   if (!program.ops_below().contains(Op::REDUCE)) return program;
   Registers registers(program);
   return rebuild(program, [&](const UOp& u, const UOps& sources) -> UOp {
     if (u.op() == Op::GETTUPLE && sources[0].op() == Op::TUPLE)
       return sources[0].src(static_cast<size_t>(u.arg().integer()));
     if (u.op() != Op::REDUCE) return {};
-    const UOps results = accumulated(u.with_src(sources), registers);
+    const UOps results = accumulated(u.with_src(sources), registers, rounding);
     return u.dtype().is_void() ? UOp::make(Op::TUPLE, dtypes::void_, results) : results[0];
   });
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "quern/codegen/rebuild.h"
+#include "quern/ir/linear.h"
 
 namespace quern {
 namespace {
@@ -75,7 +76,47 @@ UOp lowered(const UOp& u, const UOps& sources) {
   return {};
 }
 
+// The sum that a position is, term by term.
+UOp in_64_bits(const UOp& position) {
+  struct Term {
+    UOp value;
+    UOp factor;  // none: 1
+  };
+  UOps stack{position};
+  std::vector<Term> terms;
+  while (!stack.empty()) {
+    const UOp u = std::move(stack.back());
+    stack.pop_back();
+    if (u.op() == Op::ADD) {
+      stack.push_back(u.src(1));
+      stack.push_back(u.src(0));
+    } else if (u.op() == Op::MUL && u.src(1).is_int_const()) {
+      terms.push_back({u.src(0), u.src(1)});
+    } else {
+      terms.push_back({u, {}});
+    }
+  }
+  UOp sum;
+  for (const auto& [value, factor] : terms) {
+    UOp term = as(value, dtypes::int64);
+    if (factor) term = term * as(factor, dtypes::int64);
+    sum = sum ? sum + term : term;
+  }
+  return sum;
+}
+
 }  // namespace
+
+UOp addresses_in_64_bits(const UOp& program) {
+  return rebuild(program, [](const UOp& u, const UOps& sources) -> UOp {
+    if (u.op() != Op::INDEX || storage_of(u).op() == Op::DEFINE_REG) return {};
+    const UOp now = u.with_src(sources);
+    if (!position_of(now).dtype().is_index()) return now;
+    UOp position = in_64_bits(position_of(now));
+    if (has_gate(now)) position = where(gate_of(now), position, UOp::invalid(dtypes::int64));
+    return now.with_src(UOps{now.src(0), position});
+  });
+}
 
 UOp index_to_integers(const UOp& program) { return rebuild(program, lowered); }
 

@@ -32,7 +32,9 @@ class Linearizer {
         if (waits(s)) home_of(s).items.push_back(s);
     }
     emit_all();
-    return {sink_.arg().none() ? "" : sink_.arg().kernel().name, std::move(list_)};
+    if (sink_.arg().none()) return {.name = "", .list = std::move(list_)};
+    const KernelArg& arg = sink_.arg().kernel();
+    return {.name = arg.name, .list = std::move(list_), .opts = arg.opts};
   }
 
  private:

@@ -6,11 +6,15 @@
 #include "quern/codegen/accumulate.h"
 #include "quern/codegen/addresses.h"
 #include "quern/codegen/decompose.h"
+#include "quern/codegen/expand.h"
+#include "quern/codegen/heuristic.h"
 #include "quern/codegen/index_dtype.h"
 #include "quern/codegen/linearize.h"
 #include "quern/codegen/loops.h"
 #include "quern/codegen/narrow_floats.h"
+#include "quern/codegen/opt.h"
 #include "quern/codegen/transcendental.h"
+#include "quern/ir/env.h"
 #include "quern/ir/spec.h"
 #include "quern/ir/symbolic.h"
 
@@ -25,9 +29,25 @@ void refuse_what_the_device_lacks(const UOp& kernel, const DeviceSpec& spec) {
   if (!found.empty()) throw Error(fmt::format("kernel: {} cannot run {}", spec.name, name(found.first())));
 }
 
+Opts opts_for(const UOp& kernel, const UOp& program, const DeviceSpec& spec, OptChoice choice) {
+  if (!kernel.arg().none() && !kernel.arg().kernel().opts.empty())
+    return parse_opts(fmt::format("{}", fmt::join(kernel.arg().kernel().opts, " ")));
+  if (choice == OptChoice::given || env::NOOPT()) return {};
+  if (!env::OPTS().empty()) return parse_opts(env::OPTS());
+  return choose_opts(program, spec);
+}
+
+UOp with_opts_told(const UOp& program, const Opts& opts) {
+  if (opts.empty()) return program;
+  KernelArg arg = program.arg().none() ? KernelArg() : program.arg().kernel();
+  arg.opts.clear();
+  for (const Opt& opt : opts) arg.opts.push_back(opt.text());
+  return program.replace({.arg = arg});
+}
+
 }  // namespace
 
-UOp lower_to_program(const UOp& kernel, const DeviceSpec& spec) {
+UOp lower_to_program(const UOp& kernel, const DeviceSpec& spec, OptChoice choice) {
   if (kernel.op() != Op::SINK)
     throw Error(fmt::format("code is generated from kernels, SINKs; given {}", name(kernel.op())));
   check_boundary(kernel, Level::kernel, "schedule");
@@ -36,15 +56,22 @@ UOp lower_to_program(const UOp& kernel, const DeviceSpec& spec) {
   UOp program = to_addresses(kernel);
   // index arithmetic and loops as simple as they get; gates are outermost in their index
   program = simplify_loops(graph_rewrite(program, symbolic, {.name = "simplify kernel"}));
-  // (here: optimisations, then expansion of UPCAST and UNROLL into lanes, GROUP_REDUCE through LOCAL memory)
+  // loops are split and have their kinds
+  const Opts opts = opts_for(kernel, program, spec, choice);
+  if (!opts.empty())
+    program = graph_rewrite(apply_opts(program, opts, spec), symbolic, {.name = "simplify split loops"});
+  // no UPCAST and UNROLL: lanes and copies (here: GROUP_REDUCE through LOCAL memory)
+  program = expand(with_opts_told(program, opts));
   program = kinds_to_loops(program, spec);
   // no REDUCE: registers that are accumulated into
-  program = reduces_to_accumulators(program);
+  program = reduces_to_accumulators(
+      program, choice == OptChoice::best && spec.has_fma && !env::NOOPT() ? Rounding::fused : Rounding::each);
   // a LOAD behind a gate has a value for where it is closed; what is never stored is gone
   program = gates_to_alternatives(program);
   // every RANGE is closed by one END, every END closes one RANGE
   program = separate_loops(program);
   // no dtype index: int32 where it is enough, int64 elsewhere
+  if (spec.adds_addresses_in_64_bits) program = addresses_in_64_bits(program);
   program = index_to_integers(program);
   // no floats that the device does not compute with
   program = narrow_floats_to_wide(program, spec);
@@ -56,9 +83,15 @@ UOp lower_to_program(const UOp& kernel, const DeviceSpec& spec) {
   return program;
 }
 
-LinearProgram lower(const UOp& kernel, const DeviceSpec& spec) {
-  LinearProgram program = linearize(lower_to_program(kernel, spec));
+LinearProgram lower(const UOp& kernel, const DeviceSpec& spec, OptChoice choice) {
+  LinearProgram program = linearize(lower_to_program(kernel, spec, choice));
   if (env::SPEC() > 0) check(program);
+  if (!program.opts.empty())
+    program.in_order = [kernel, spec] {
+      KernelArg arg = kernel.arg().none() ? KernelArg() : kernel.arg().kernel();
+      arg.opts.clear();
+      return lower(kernel.replace({.arg = arg}), spec);
+    };
   return program;
 }
 

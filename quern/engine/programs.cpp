@@ -24,7 +24,7 @@ Cache& cache() {
 }
 
 std::shared_ptr<const Program> compiled(Device& device, const UOp& kernel) {
-  const LinearProgram program = lower(kernel, device.spec());
+  const LinearProgram program = lower(kernel, device.spec(), OptChoice::best);
   if (env::DEBUG() >= 6)
     std::fputs(fmt::format("linear {}\n{}", program.name, program.text()).c_str(), stderr);
   return device.compile(program);

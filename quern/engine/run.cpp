@@ -77,7 +77,8 @@ int64_t estimated_operations(const UOp& kernel, const VariableValues& variables)
 }
 
 // A kernel, or a copy, on one of the devices that the step is for.
-int64_t run_step(const Step& step, const std::vector<BufferPtr>& buffers, const VariableValues& variables) {
+int64_t run_step(const Step& step, const std::vector<BufferPtr>& buffers, const VariableValues& variables,
+                 Texts& opts) {
   if (step.program.op() == Op::COPY) {
     copy(*buffers[0], *buffers[1]);
     return 0;
@@ -91,6 +92,7 @@ int64_t run_step(const Step& step, const std::vector<BufferPtr>& buffers, const 
     arguments.push_back(buffer->argument());
   }
   program->run(arguments, variables);
+  if (env::DEBUG() >= 2) opts = program->opts();
   GlobalCounters::kernels++;
   return estimated_operations(step.program, variables);
 }
@@ -105,6 +107,7 @@ void run_schedule(const Prepared& prepared, const UOps& memory, const VariableVa
     const bool tells = env::DEBUG() >= 2;
     const auto start = std::chrono::steady_clock::now();
     int64_t operations = 0, bytes = 0;
+    Texts opts;
     const size_t devices = step.buffers[0].device().size();
     for (size_t device = 0; device < devices; device++) {
       std::vector<BufferPtr> buffers;
@@ -113,18 +116,19 @@ void run_schedule(const Prepared& prepared, const UOps& memory, const VariableVa
         bytes += buffers.back()->bytes();
       }
       if (devices > 1) variables[kDeviceNumber] = static_cast<int64_t>(device);
-      operations += run_step(step, buffers, variables);
+      operations += run_step(step, buffers, variables, opts);
     }
     GlobalCounters::operations += operations;
     GlobalCounters::bytes += bytes;
     if (tells) {
       const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
       std::string text = describe(step, env::DEBUG() >= 3, env::DEBUG() >= 4) + "\n";
-      text.insert(text.find('\n'),
-                  fmt::format(" {:>10.3f} ms {:>8.3f} GFLOPS {:>8.3f} GB/s  mem {:.3f} GB",
-                              time.count() * 1e3, static_cast<double>(operations) / time.count() * 1e-9,
-                              static_cast<double>(bytes) / time.count() * 1e-9,
-                              static_cast<double>(GlobalCounters::mem_used.load()) * 1e-9));
+      text.insert(
+          text.find('\n'),
+          fmt::format(" {:>10.3f} ms {:>8.3f} GFLOPS {:>8.3f} GB/s  mem {:.3f} GB  {}", time.count() * 1e3,
+                      static_cast<double>(operations) / time.count() * 1e-9,
+                      static_cast<double>(bytes) / time.count() * 1e-9,
+                      static_cast<double>(GlobalCounters::mem_used.load()) * 1e-9, fmt::join(opts, " ")));
       std::fputs(text.c_str(), stderr);
     }
   }

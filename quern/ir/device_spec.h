@@ -21,6 +21,10 @@ struct DeviceSpec {
 
   bool converts_float16 = false;  // without has_float16: to and from float32, in hardware
 
+  bool has_fma = false;  // MULACC of float32 and float64 is one instruction
+
+  bool adds_addresses_in_64_bits = false;
+
   // How many independent iterations a loop must have to keep the device busy.
   int64_t parallel_iterations() const { return compute_units; }
 };

@@ -27,6 +27,8 @@ namespace quern::env {
   NUMBER(REDUCEOP_SPLIT_THRESHOLD, 32768, 1, 1 << 30, "reduces of fewer elements for each output are not split")  \
   NUMBER(REDUCEOP_SPLIT_SIZE, 22, 8, 32, "logarithm of the most elements between the two kernels of a split reduce") \
   NUMBER(RING, 1, 0, 2, "values of devices are combined around a ring: 0 never, 1 if large, 2 always")             \
+  FLAG(NOOPT, "kernels are run as they are scheduled: loops are not split, sums are added in order and each rounded") \
+  TEXT(OPTS, "optimisations for all kernels, instead of those that are chosen for each: UPCAST(0, 8) UNROLL(1, 4)") \
   FLAG(NO_COLOR, "output has no colours")
 // clang-format on
 

@@ -9,6 +9,7 @@
 //     steps do not depend on each other.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "quern/ir/uop.h"
@@ -18,6 +19,10 @@ namespace quern {
 struct LinearProgram {
   std::string name;
   UOps list;
+  Texts opts = {};  // that were applied
+  // Where steps that are independent of each other were put together: the program in which they are not, for
+  // arguments that overlap. None: this is it.
+  std::function<LinearProgram()> in_order = {};
 
   // A line an instruction, indented by loops and gates: "%4 = ADD(%2, 1):int32".
   std::string text() const;

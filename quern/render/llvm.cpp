@@ -7,6 +7,7 @@
 #include <llvm/IR/Verifier.h>
 #include <llvm/Support/raw_ostream.h>
 
+#include <algorithm>
 #include <cctype>
 #include <unordered_map>
 
@@ -210,6 +211,9 @@ class Renderer {
   // ---- vectors
 
   Value* vector_of(const UOp& u) {
+    if (u.src(0).dtype().lanes() == 1 &&
+        std::ranges::all_of(u.src(), [&](const UOp& s) { return same(s, u.src(0)); }))
+      return build_.CreateVectorSplat(static_cast<unsigned>(u.src().size()), value(u.src(0)));
     Value* result = llvm::PoisonValue::get(llvm_type(context_, u.dtype()));
     uint64_t lane = 0;
     for (const UOp& s : u.src())

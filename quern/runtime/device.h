@@ -28,6 +28,7 @@ class Program {
  public:
   virtual ~Program() = default;
   virtual void run(std::span<const Argument> arguments, const VariableValues& variables) const = 0;
+  virtual Texts opts() const { return {}; }  // that were applied to the kernel
 };
 
 class Device {

@@ -174,7 +174,8 @@ const Host& host() {
     };
     const int64_t bytes = has("avx512f") ? 64 : has("avx2") ? 32 : 16;
     const bool many = has("avx512f") || builder.getTargetTriple().isAArch64();
-    return Host{builder.getCPU(), bytes, many ? 32 : 16, has("f16c") || has("fullfp16")};
+    return Host{builder.getCPU(), bytes, many ? 32 : 16, has("f16c") || has("fullfp16"),
+                has("fma") || builder.getTargetTriple().isAArch64()};
   }();
   return found;
 }

@@ -28,7 +28,7 @@ Compiled compile(const LinearProgram& program, bool no_alias);
 struct Host {
   std::string name;
   int64_t vector_bytes, vector_registers;
-  bool converts_float16;
+  bool converts_float16, has_fma;
 };
 const Host& host();
 

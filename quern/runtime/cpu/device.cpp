@@ -53,6 +53,7 @@ class CpuProgram : public Program {
     for (int64_t thread = 0; thread < code.threads; thread++)
       code.function(memory.data(), values.data(), own, thread);
   }
+  Texts opts() const override { return program_.opts; }
 
  private:
   void* checked(const UOp& param, std::span<const Argument> arguments) const {
@@ -92,7 +93,7 @@ class CpuProgram : public Program {
   }
   const cpu::Compiled& code_for_overlaps() const {
     const std::lock_guard lock(mutex_);
-    if (!overlapping_) overlapping_ = cpu::compile(program_, false);
+    if (!overlapping_) overlapping_ = cpu::compile(program_.in_order ? program_.in_order() : program_, false);
     return *overlapping_;
   }
 
@@ -122,6 +123,8 @@ DeviceSpec cpu_spec() {
   spec.l3_bytes = cache_bytes(_SC_LEVEL3_CACHE_SIZE, spec.l3_bytes);
   spec.has_float16 = spec.has_bfloat16 = spec.has_fp8 = false;
   spec.converts_float16 = cpu::host().converts_float16;
+  spec.adds_addresses_in_64_bits = true;
+  spec.has_fma = cpu::host().has_fma;
   return spec;
 }
 

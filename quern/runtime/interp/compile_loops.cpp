@@ -77,8 +77,8 @@ void Compiler::add_to_reduce(const UOp& u, uint32_t to, Region& inner) {
     const auto lanes = static_cast<uint32_t>(u.dtype().lanes());
     const uint32_t each = static_cast<uint32_t>(u.src(0).dtype().lanes()) / lanes;
     for (uint32_t lane = 0; lane < lanes * each; lane++) {
-      const uint32_t operands[] = {to + lane / each, slot(u.src(0), inner) + lane};
-      emit_.elementwise(inner.block, arg.op, u.dtype(), u.dtype(), to + lane / each, operands);
+      const uint32_t operands[] = {to + lane % lanes, slot(u.src(0), inner) + lane};
+      emit_.elementwise(inner.block, arg.op, u.dtype(), u.dtype(), to + lane % lanes, operands);
     }
     return;
   }

@@ -1,0 +1,303 @@
+#include "quern/codegen/opt.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "quern/codegen/loops.h"
+#include "quern/codegen/rebuild.h"
+#include "quern/ir/linear.h"
+
+namespace quern {
+namespace {
+
+constexpr std::string_view kNames[] = {"UPCAST", "UNROLL", "LOCAL",  "GROUP",   "GROUPTOP",
+                                       "PADTO",  "SWAP",   "THREAD", "NOLOCALS"};
+// Copies of a kernel's body: more of them is a mistake, and compiles for seconds.
+constexpr int64_t kMostCopies = 1024;
+
+std::string_view trimmed(std::string_view text) {
+  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
+  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
+  return text;
+}
+
+[[noreturn]] void refuse_text(std::string_view text, std::string_view why) {
+  throw Error(fmt::format("\"{}\" is no optimisation: {}; expected something like UPCAST(0, 8)", text, why));
+}
+
+int64_t number(std::string_view text, std::string_view all) {
+  text = trimmed(text);
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < 0)
+    refuse_text(all, fmt::format("\"{}\" is not a number from 0", text));
+  return value;
+}
+
+bool is_loop_node(const UOp& u) { return u.op() == Op::END || u.op() == Op::REDUCE; }
+
+void add_once(UOps& list, const UOp& u) {
+  if (std::ranges::find(list, u) == list.end()) list.push_back(u);
+}
+
+// The kernel while opts are applied to it, one after the other.
+class Application {
+ public:
+  Application(const UOp& program, const DeviceSpec& spec)
+      : program_(program), spec_(spec), loops_(loops_of(program)) {
+    walk(program, [&](const UOp& u) {
+      if (u.op() == Op::RANGE) next_ = std::max(next_, u.arg().range().id + 1);
+    });
+    for (size_t i = 0; i < loops_.size(); i++) left_.push_back(loops_.at(i));
+  }
+
+  void apply(const Opt& opt) {
+    opt_ = opt;
+    switch (opt.kind) {
+      case OptKind::UPCAST: upcast(); return;
+      case OptKind::UNROLL: unroll(); return;
+      case OptKind::SWAP: swap(); return;
+      case OptKind::THREAD: thread(); return;
+      case OptKind::LOCAL:
+      case OptKind::GROUP:
+      case OptKind::GROUPTOP:
+      case OptKind::NOLOCALS:
+        if (spec_.workgroup_threads <= 1) refuse("the device has no workgroups");
+        refuse("workgroups are not optimised yet");
+      case OptKind::PADTO: refuse("loops are not padded yet");
+    }
+  }
+  const UOp& program() const { return program_; }
+
+ private:
+  [[noreturn]] void refuse(const std::string& why) const {
+    throw Error(fmt::format("{} does not apply: {}", opt_.text(), why));
+  }
+
+  size_t loop(int64_t axis) const {
+    if (axis >= std::ssize(left_))
+      refuse(fmt::format("the kernel has {} loops over outputs and {} of reduces", loops_.outputs.size(),
+                         loops_.reduces.size()));
+    const auto i = static_cast<size_t>(axis);
+    if (!left_[i]) refuse(fmt::format("nothing is left of loop {}", axis));
+    return i;
+  }
+  bool is_reduce(size_t i) const { return i >= loops_.outputs.size(); }
+
+  // How many steps the new part has.
+  int64_t amount(size_t i) const {
+    const UOp& steps = left_[i].src(0);
+    if (!steps.is_int_const()) refuse(fmt::format("loop {} has a symbolic number of steps", opt_.axis));
+    const auto size = static_cast<int64_t>(steps.int_value());
+    const int64_t wanted = opt_.amount == 0 ? size : opt_.amount;
+    if (size % wanted != 0)
+      refuse(fmt::format("{} does not divide the {} steps of loop {}", wanted, size, opt_.axis));
+    return wanted;
+  }
+
+  void count_copies(int64_t more) {
+    if (more > kMostCopies / copies_)
+      refuse(fmt::format("more than {} steps would be done at once", kMostCopies));
+    copies_ *= more;
+  }
+
+  void upcast() {
+    const size_t i = loop(opt_.axis);
+    if (is_reduce(i)) refuse(fmt::format("loop {} is that of a reduce: use UNROLL", opt_.axis));
+    const int64_t n = amount(i);
+    count_copies(n);
+    split(i, n, AxisKind::UPCAST);
+  }
+
+  void unroll() {
+    const size_t i = loop(opt_.axis);
+    if (!is_reduce(i)) refuse(fmt::format("loop {} is that of an output: use UPCAST", opt_.axis));
+    const int64_t n = amount(i);
+    count_copies(n);
+    const UOps around = open_around(left_[i]);
+    const UOp steps = left_[i].src(0);
+    for (size_t k = loops_.outputs.size(); k < left_.size(); k++)
+      if (left_[k] && same(left_[k].src(0), steps) && (k == i || open_around(left_[k]) == around))
+        split(k, n, AxisKind::UNROLL);
+  }
+
+  void swap() {
+    const size_t i = loop(opt_.axis), k = loop(opt_.amount);
+    if (is_reduce(i) != is_reduce(k)) refuse("one loop is over outputs, the other that of a reduce");
+    if (i == k) refuse("both loops are the same");
+    const UOp a = left_[i], b = left_[k];
+    left_[i] = UOp::range(a.src(0), b.arg().range().id, a.arg().range().kind);
+    left_[k] = UOp::range(b.src(0), a.arg().range().id, b.arg().range().kind);
+    program_ = program_.substitute({{a, left_[i]}, {b, left_[k]}});
+  }
+
+  // The outer part is that of the threads; it is outermost.
+  void thread() {
+    const size_t i = loop(opt_.axis);
+    if (is_reduce(i)) refuse(fmt::format("loop {} is that of a reduce", opt_.axis));
+    if (threads_) refuse("the kernel has threads already");
+    for (const UOp& effect : program_.src())
+      if (effect.op() != Op::END || std::ranges::find(effect.src(), left_[i]) == effect.src().end())
+        refuse(fmt::format("loop {} is not around everything that is stored", opt_.axis));
+    const int64_t n = amount(i);
+    const auto inner = static_cast<int64_t>(left_[i].src(0).int_value()) / n;
+    // all other numbers move up by one
+    std::unordered_map<UOp, UOp> moved;
+    walk(program_, [&](const UOp& u) {
+      if (u.op() == Op::RANGE)
+        moved.emplace(u, u.replace({.arg = RangeArg{u.arg().range().id + 1, u.arg().range().kind}}));
+    });
+    program_ = program_.substitute(moved);
+    for (UOp& r : left_)
+      if (r) r = moved.at(r);
+    next_++;
+    threads_ = UOp::range(n, 0, AxisKind::THREAD);
+    const UOp old = left_[i];
+    left_[i] = inner == 1 ? UOp() : UOp::range(inner, old.arg().range().id, old.arg().range().kind);
+    replace(old, left_[i] ? threads_ * inner + left_[i] : threads_,
+            left_[i] ? UOps{threads_, left_[i]} : UOps{threads_});
+  }
+
+  // The loops that are open around the REDUCEs that close a range.
+  UOps open_around(const UOp& range) const {
+    UOps open;
+    walk(program_, [&](const UOp& u) {
+      if (u.op() != Op::REDUCE || std::ranges::find(u.src(), range) == u.src().end()) return;
+      for (const UOp& r : u.ranges()) add_once(open, r);
+    });
+    std::ranges::sort(open, before);
+    return open;
+  }
+
+  void split(size_t i, int64_t n, AxisKind kind) {
+    const UOp old = left_[i];
+    const auto outer = static_cast<int64_t>(old.src(0).int_value()) / n;
+    const UOp part = UOp::range(n, next_++, kind);
+    left_[i] = outer == 1 ? UOp() : UOp::range(outer, old.arg().range().id, old.arg().range().kind);
+    replace(old, left_[i] ? left_[i] * n + part : part, left_[i] ? UOps{left_[i], part} : UOps{part});
+  }
+
+  void replace(const UOp& range, const UOp& value, const UOps& closed) {
+    program_ = rebuild(program_, [&](const UOp& u, const UOps& sources) -> UOp {
+      if (same(u, range)) return value;
+      if (!is_loop_node(u)) return {};
+      UOps now;
+      for (size_t k = 0; k < sources.size(); k++) {
+        if (k > 0 && same(u.src(k), range))
+          now.insert(now.end(), closed.begin(), closed.end());
+        else
+          now.push_back(sources[k]);
+      }
+      return u.with_src(now);
+    });
+  }
+
+  UOp program_;
+  const DeviceSpec& spec_;
+  const Loops loops_;
+  UOps left_;  // of each loop; none: nothing
+  UOp threads_;
+  Opt opt_;
+  int64_t next_ = 0, copies_ = 1;
+};
+
+}  // namespace
+
+std::string_view name(OptKind kind) { return kNames[static_cast<int>(kind)]; }
+
+std::string Opt::text() const {
+  if (kind == OptKind::NOLOCALS) return std::string(name(kind));
+  return fmt::format("{}({}, {})", name(kind), axis, amount);
+}
+
+Opt Opt::parse(std::string_view given) {
+  const std::string_view text = trimmed(given);
+  const size_t open = text.find('('), comma = text.find(',');
+  const std::string_view word = trimmed(text.substr(0, open));
+  const auto* const found = std::ranges::find(kNames, word);
+  if (found == std::end(kNames)) refuse_text(text, fmt::format("there is none called \"{}\"", word));
+  Opt opt{static_cast<OptKind>(found - std::begin(kNames)), 0, 0};
+  if (opt.kind == OptKind::NOLOCALS && open == std::string_view::npos) return opt;
+  if (open == std::string_view::npos || text.back() != ')' || comma == std::string_view::npos || comma < open)
+    refuse_text(text, "it needs a loop and an amount");
+  opt.axis = number(text.substr(open + 1, comma - open - 1), text);
+  opt.amount = number(text.substr(comma + 1, text.size() - comma - 2), text);
+  return opt;
+}
+
+std::string to_text(const Opts& opts) {
+  std::string text;
+  for (const Opt& opt : opts) text += (text.empty() ? "" : " ") + opt.text();
+  return text;
+}
+
+Opts parse_opts(std::string_view text) {
+  Opts opts;
+  for (text = trimmed(text); !text.empty(); text = trimmed(text)) {
+    size_t end = 0;
+    while (end < text.size() && text[end] != ' ' && text[end] != '(') end++;
+    if (end < text.size() && text[end] == '(') end = std::min(text.size(), text.find(')', end)) + 1;
+    end = std::min(end, text.size());
+    opts.push_back(Opt::parse(text.substr(0, end)));
+    text.remove_prefix(end);
+  }
+  return opts;
+}
+
+Loops loops_of(const UOp& program) {
+  Loops loops;
+  walk(program, [&](const UOp& u) {
+    if (!is_loop_node(u)) return;
+    for (const UOp& r : u.src().subspan(1))
+      if (r.op() == Op::RANGE) add_once(u.op() == Op::END ? loops.outputs : loops.reduces, r);
+  });
+  std::erase_if(loops.reduces,
+                [&](const UOp& r) { return std::ranges::find(loops.outputs, r) != loops.outputs.end(); });
+  std::ranges::sort(loops.outputs, before);
+  std::ranges::sort(loops.reduces, before);
+  return loops;
+}
+
+std::string not_optimisable(const UOp& program) {
+  constexpr OpSet kOwnMemory = {Op::DEFINE_REG, Op::DEFINE_LOCAL, Op::AFTER,     Op::BARRIER, Op::SPECIAL,
+                                Op::IF,         Op::STAGE,        Op::VECTORIZE, Op::GEP,     Op::NOOP};
+  const OpSet found = program.ops_below() & kOwnMemory;
+  if (!found.empty()) return fmt::format("its kernel has {}", name(found.first()));
+  std::string why;
+  UOps stored, loaded;  // addresses
+  walk(program, [&](const UOp& u) {
+    if (u.op() == Op::REDUCE && u.arg().reduce().op == Op::NOOP)
+      why = "its kernel reduces several values at once";
+    if (u.op() == Op::RANGE && u.arg().range().kind != AxisKind::LOOP &&
+        u.arg().range().kind != AxisKind::REDUCE)
+      why = fmt::format("its kernel has loops of kind {}", name(u.arg().range().kind));
+    if (u.op() == Op::END || u.op() == Op::REDUCE)
+      for (const UOp& r : u.src().subspan(1))
+        if (r.op() != Op::RANGE && !r.is_const()) why = "its kernel has loops over expressions";
+    if (!u.dtype().is_ptr() && u.dtype().lanes() != 1) why = "its kernel has vectors";
+    if (u.op() == Op::INDEX && u.src(0).op() != Op::PARAM) why = "its kernel has casts of memory";
+    if (u.op() == Op::STORE) add_once(stored, u.src(0));
+    if (u.op() == Op::LOAD) add_once(loaded, u.src(0));
+  });
+  if (!why.empty()) return why;
+  // What is done at once must not depend on each other.
+  for (const UOp& to : stored)
+    for (const UOps* others : {&stored, &loaded})
+      for (const UOp& from : *others)
+        if (!same(from, to) && same(storage_of(from), storage_of(to)))
+          return "its kernel uses memory that it writes in several ways";
+  return "";
+}
+
+UOp apply_opts(const UOp& program, const Opts& opts, const DeviceSpec& spec) {
+  if (opts.empty()) return program;
+  if (const std::string why = not_optimisable(program); !why.empty())
+    throw Error(fmt::format("{} does not apply: {}", opts[0].text(), why));
+  Application application(program, spec);
+  for (const Opt& opt : opts) application.apply(opt);
+  return application.program();
+}
+
+}  // namespace quern

@@ -1,0 +1,16 @@
+// How addresses change with a loop.
+#pragma once
+
+#include <optional>
+
+#include "quern/ir/uop.h"
+
+namespace quern {
+
+bool is_open(const UOp& u, const UOp& range);
+
+// By how much an index grows from one step of the range to the next: 0 if it does not depend on it, none if
+// that is not the same for all steps, or not known. A gate is not looked at.
+std::optional<wide> stride_of(const UOp& index, const UOp& range);
+
+}  // namespace quern

@@ -1,0 +1,264 @@
+// Optimisations: kernels compute the same with any of them, on INTERP (in line) and on the CPU.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "quern/codegen/expand.h"
+#include "quern/codegen/heuristic.h"
+#include "quern/codegen/linearize.h"
+#include "quern/codegen/lower.h"
+#include "quern/engine/programs.h"
+#include "quern/ir/env.h"
+#include "quern/ir/node_map.h"
+#include "quern/ir/parse.h"
+#include "quern/ir/spec.h"
+#include "quern/runtime/interp/program.h"
+
+namespace quern {
+namespace {
+
+using testing::HasSubstr;
+
+DeviceSpec plain() {
+  DeviceSpec spec;
+  spec.has_fp8 = spec.has_bfloat16 = spec.has_float16 = false;
+  spec.vector_bytes = 32;
+  spec.has_fma = spec.adds_addresses_in_64_bits = true;
+  return spec;
+}
+
+// Kernels on memory of up to 256 elements; PARAM 0 is written.
+struct Case {
+  const char* name;
+  const char* text;
+};
+const Case kCases[] = {
+    {"elementwise", R"(
+      %x = INDEX(PARAM(; 1):float32*[96], r0[8] * 12 + r1[12]):float32
+      SINK(END(STORE(INDEX(PARAM(; 0):float32*[96], r0 * 12 + r1), %x * 2.0 + INDEX(PARAM(; 2):float32*[12], r1):float32), r0, r1)))"},
+    {"transpose", R"(
+      SINK(END(STORE(INDEX(PARAM(; 0):float32*[96], r0[8] * 12 + r1[12]), INDEX(PARAM(; 1):float32*[96], r1 * 8 + r0):float32), r0, r1)))"},
+    {"matmul", R"(
+      %a = INDEX(PARAM(; 1):float32*[96], r0[8] * 12 + r2[12, REDUCE]):float32
+      %b = INDEX(PARAM(; 2):float32*[192], r2 * 16 + r1[16]):float32
+      SINK(END(STORE(INDEX(PARAM(; 0):float32*[128], r0 * 16 + r1), REDUCE(%a * %b, r2; {op: ADD}) + 1.0), r0, r1)))"},
+    {"matmul of a transposed", R"(
+      %a = INDEX(PARAM(; 1):int32*[96], r0[8] * 12 + r2[12, REDUCE]):int32
+      %b = INDEX(PARAM(; 2):int32*[192], r1[16] * 12 + r2):int32
+      SINK(END(STORE(INDEX(PARAM(; 0):int32*[128], r0 * 16 + r1), REDUCE(%a * %b, r2; {op: ADD})), r0, r1)))"},
+    {"siblings", R"(
+      %p = PARAM(; 1):float32*[192]
+      %m = REDUCE(INDEX(%p, r0[8] * 24 + r1[24, REDUCE]):float32, r1; {op: MAX})
+      %s = REDUCE(INDEX(%p, r0 * 24 + r2[24, REDUCE]):float32 - %m, r2; {op: ADD})
+      SINK(END(STORE(INDEX(PARAM(; 0):float32*[192], r0 * 24 + r3[24]), INDEX(%p, r0 * 24 + r3):float32 - %m + %s), r0, r3)))"},
+    {"columns", R"(
+      %x = INDEX(PARAM(; 1):float32*[192], r1[12, REDUCE] * 16 + r0[16]):float32
+      SINK(END(STORE(INDEX(PARAM(; 0):float32*[16], r0), REDUCE(%x, r1; {op: MAX}) + REDUCE(%x, r1; {op: ADD})), r0)))"},
+    {"padding", R"(
+      %x = LOAD(INDEX(PARAM(; 1):float32*[60], where((0 < r0[8]) & (r0 < 7) & (0 < r1[12]) & (r1 < 11), r0 * 10 + r1 - 11, invalid:index)))
+      SINK(END(STORE(INDEX(PARAM(; 0):float32*[96], r0 * 12 + r1), %x + 1.0), r0, r1)))"},
+    {"a gated store", R"(
+      %x = INDEX(PARAM(; 1):float32*[96], r0[8] * 12 + r1[12]):float32
+      SINK(END(STORE(INDEX(PARAM(; 0):float32*[40], where((r0 < 4) & (r1 < 10), r0 * 10 + r1, invalid:index)), %x), r0, r1)))"},
+    {"convolution", R"(
+      %x = LOAD(INDEX(PARAM(; 1):float32*[32], where((0 < r1[16] + r3[3, REDUCE]) & (r1 + r3 < 17), r2[2, REDUCE] * 16 + r1 + r3 - 1, invalid:index)))
+      %w = INDEX(PARAM(; 2):float32*[24], r0[4] * 6 + r2 * 3 + r3):float32
+      SINK(END(STORE(INDEX(PARAM(; 0):float32*[64], r0 * 16 + r1), REDUCE(%x * %w, r2, r3; {op: ADD})), r0, r1)))"},
+    {"gather", R"(
+      %i = INDEX(PARAM(; 1):int32*[24], r0[24]):int32
+      %at = CAST(%i & 15):index
+      SINK(END(STORE(INDEX(PARAM(; 0):float32*[24], r0), INDEX(PARAM(; 2):float32*[16], %at):float32), r0)))"},
+    {"indices as values", R"(
+      %i = r0[8] * 12 + r1[12]
+      SINK(END(STORE(INDEX(PARAM(; 0):int32*[96], %i), where(%i % 5 < 2, CAST(%i // 3 + r1):int32, -7)), r0, r1)))"},
+    {"bools and bytes", R"(
+      %x = INDEX(PARAM(; 1):int8*[96], r0[96]):int8
+      SINK(END(STORE(INDEX(PARAM(; 0):bool*[96], r0), %x < 3:int8), r0)))"},
+    {"half", R"(
+      %x = INDEX(PARAM(; 1):bfloat16*[96], r0[4] * 24 + r1[24, REDUCE]):bfloat16
+      SINK(END(STORE(INDEX(PARAM(; 0):bfloat16*[4], r0), CAST(REDUCE(CAST(%x):float32, r1; {op: MAX})):bfloat16), r0)))"},
+    {"a reduce of what does not change", R"(
+      %x = INDEX(PARAM(; 1):float32*[16], r0[16]):float32
+      SINK(END(STORE(INDEX(PARAM(; 0):float32*[16], r0), REDUCE(%x, r1[8, REDUCE]; {op: ADD}) + REDUCE(%x * %x, r1; {op: ADD})), r0)))"},
+    {"in place", R"(
+      %p = INDEX(PARAM(; 0):float32*[96], r0[96])
+      SINK(END(STORE(%p, LOAD(%p) * 2.0 + 1.0), r0)))"},
+    {"reduces in each other", R"(
+      %x = INDEX(PARAM(; 1):float32*[192], r0[2] * 96 + r1[12, REDUCE] * 8 + r2[8, REDUCE]):float32
+      SINK(END(STORE(INDEX(PARAM(; 0):float32*[2], r0), REDUCE(REDUCE(%x, r2; {op: MAX}), r1; {op: ADD})), r0)))"},
+};
+
+using Bytes = std::vector<uint8_t>;
+using Memory = std::vector<Bytes>;
+
+// Small integers in whatever PARAMs hold.
+Memory memory_for(const UOp& kernel) {
+  Memory memory(3, Bytes(2048));
+  std::mt19937 random(7);
+  walk(kernel, [&](const UOp& u) {
+    if (u.op() != Op::PARAM) return;
+    const DType d = u.dtype().base();
+    if (d.is_bool()) return;
+    Bytes& to = memory[static_cast<size_t>(u.arg().integer())];
+    for (int64_t i = 0; i < u.dtype().size(); i++) {
+      const int64_t value = static_cast<int64_t>(random() % 9) - 4;
+      const uint64_t bits = to_bits(make_const(d, static_cast<double>(value)), d);
+      std::memcpy(to.data() + i * d.bytes(), &bits, static_cast<size_t>(d.bytes()));
+    }
+  });
+  return memory;
+}
+
+std::vector<Argument> arguments(Memory& memory) {
+  std::vector<Argument> list;
+  for (Bytes& b : memory) list.push_back({b.data(), static_cast<int64_t>(b.size())});
+  return list;
+}
+
+UOp with_opts(const UOp& kernel, const Opts& opts) {
+  KernelArg arg;
+  for (const Opt& opt : opts) arg.opts.push_back(opt.text());
+  return kernel.replace({.arg = arg});
+}
+
+LinearProgram lowered(const UOp& kernel, const Opts& opts) {
+  const UOp graph = lower_to_program(with_opts(kernel, opts), plain(), OptChoice::best);
+  check(graph, Level::program, "lower");
+  LinearProgram program = linearize(graph);
+  check(program);
+  return program;
+}
+
+Memory on_interp(const UOp& kernel, const LinearProgram& program) {
+  Memory memory = memory_for(kernel);
+  interp::InterpProgram(program).run(arguments(memory), {});
+  return memory;
+}
+
+Opt random_opt(std::mt19937& random) {
+  constexpr OptKind kinds[] = {OptKind::UPCAST, OptKind::UNROLL, OptKind::UPCAST,
+                               OptKind::UNROLL, OptKind::SWAP,   OptKind::THREAD};
+  constexpr int64_t amounts[] = {0, 2, 3, 4, 8, 2, 4};
+  const OptKind kind = kinds[random() % std::size(kinds)];
+  if (kind == OptKind::SWAP)
+    return {kind, static_cast<int64_t>(random() % 2), static_cast<int64_t>(random() % 2)};
+  return {kind, static_cast<int64_t>(random() % 4), amounts[random() % std::size(amounts)]};
+}
+
+// Opts that the kernel takes.
+Opts random_opts(const UOp& kernel, std::mt19937& random) {
+  Opts opts;
+  const size_t wanted = 1 + random() % 4;
+  for (int i = 0; i < 30 && opts.size() < wanted; i++) {
+    opts.push_back(random_opt(random));
+    try {
+      (void)lower_to_program(with_opts(kernel, opts), plain());
+    } catch (const Error&) {
+      opts.pop_back();
+    }
+  }
+  return opts;
+}
+
+class OptCases : public testing::TestWithParam<Case> {};
+
+TEST_P(OptCases, AnyOptsComputeTheSame) {
+  const UOp kernel = parse(GetParam().text);
+  Memory plainly = memory_for(kernel);
+  interp::InterpProgram(kernel).run(arguments(plainly), {});
+  std::mt19937 random(11);
+  for (int round = 0; round < 40; round++) {
+    const Opts opts = random_opts(kernel, random);
+    const LinearProgram program = lowered(kernel, opts);
+    ASSERT_EQ(on_interp(kernel, program), plainly) << to_text(opts) << "\n" << program.text();
+    if (round % 4 != 0) continue;
+    Memory there = memory_for(kernel);
+    program_for(Device::get("CPU"), with_opts(kernel, opts))->run(arguments(there), {});
+    ASSERT_EQ(there, plainly) << to_text(opts) << "\n" << program.text();
+  }
+}
+
+TEST_P(OptCases, ChosenOptsComputeTheSame) {
+  const UOp kernel = parse(GetParam().text);
+  Memory plainly = memory_for(kernel);
+  interp::InterpProgram(kernel).run(arguments(plainly), {});
+  const LinearProgram program = lowered(kernel, {});
+  EXPECT_EQ(on_interp(kernel, program), plainly) << program.text();
+}
+
+INSTANTIATE_TEST_SUITE_P(Kernels, OptCases, testing::ValuesIn(kCases), [](const auto& given) {
+  std::string name = given.param.name;
+  std::ranges::replace(name, ' ', '_');
+  return name;
+});
+
+int count(const LinearProgram& program, Op op) {
+  return static_cast<int>(std::ranges::count_if(program.list, [&](const UOp& u) { return u.op() == op; }));
+}
+
+TEST(Opt, Text) {
+  const Opts opts = parse_opts(" UPCAST(0, 8) UNROLL(2,4)  NOLOCALS SWAP( 0 , 1 )");
+  EXPECT_EQ(to_text(opts), "UPCAST(0, 8) UNROLL(2, 4) NOLOCALS SWAP(0, 1)");
+  EXPECT_TRUE(parse_opts("").empty());
+  for (const char* wrong : {"UPCAST", "UPCAST(0)", "UPCAST(0, x)", "UPCAST(0, -1)", "UPKAST(0, 1)",
+                            "UPCAST(0, 1", "(", "UPCAST(,)", "UPCAST(0, 99999999999999999999)", ","})
+    EXPECT_THROW((void)parse_opts(wrong), Error) << wrong;
+}
+
+std::string refusal(const char* kernel, const char* opts) {
+  try {
+    (void)lower_to_program(with_opts(parse(kernel), parse_opts(opts)), plain());
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "it applies";
+}
+
+TEST(Opt, WhyItDoesNotApply) {
+  const char* matmul = kCases[2].text;
+  EXPECT_THAT(refusal(matmul, "UPCAST(0, 3)"), HasSubstr("3 does not divide the 8 steps of loop 0"));
+  EXPECT_THAT(refusal(matmul, "UPCAST(2, 3)"), HasSubstr("loop 2 is that of a reduce"));
+  EXPECT_THAT(refusal(matmul, "UNROLL(0, 2)"), HasSubstr("loop 0 is that of an output"));
+  EXPECT_THAT(refusal(matmul, "UNROLL(5, 2)"), HasSubstr("2 loops over outputs and 1 of reduces"));
+  EXPECT_THAT(refusal(matmul, "UPCAST(0, 0) UPCAST(0, 2)"), HasSubstr("nothing is left of loop 0"));
+  EXPECT_THAT(refusal(matmul, "LOCAL(0, 2)"), HasSubstr("no workgroups"));
+  EXPECT_THAT(refusal(matmul, "UPCAST(0, 0) UPCAST(1, 0) UNROLL(2, 0)"), HasSubstr("more than"));
+  EXPECT_THAT(refusal(R"(%p = PARAM(; 0):float32*[9]
+      SINK(END(STORE(INDEX(%p, r0[8] + 1), INDEX(%p, r0):float32), r0)))",
+                      "UPCAST(0, 2)"),
+              HasSubstr("memory that it writes"));
+}
+
+TEST(Opt, AMatmulIsATileInRegisters) {
+  const LinearProgram p =
+      lowered(parse(kCases[2].text), parse_opts("UPCAST(1, 8) UPCAST(1, 0) UPCAST(0, 4)"));
+  EXPECT_EQ(count(p, Op::RANGE), 2);  // rows, and the reduce
+  EXPECT_EQ(count(p, Op::DEFINE_REG), 8);
+  EXPECT_EQ(count(p, Op::MULACC), 8);
+  // in the loop 4 of a and 2 of b, and the accumulators once in it and once behind it
+  EXPECT_EQ(count(p, Op::LOAD), 4 + 2 + 2 * 8);
+  for (const UOp& u : p.list)
+    if (u.op() == Op::MULACC) EXPECT_EQ(u.dtype(), dtypes::float32.vec(8));
+}
+
+TEST(Opt, SiblingsAreUnrolledAlike) {
+  const LinearProgram p = lowered(parse(kCases[4].text), parse_opts("UNROLL(2, 8) UPCAST(1, 8)"));
+  int vectors = 0;
+  for (const UOp& u : p.list)
+    if (u.op() == Op::LOAD && u.dtype().lanes() == 8 && storage_of(u.src(0)).op() == Op::PARAM) vectors++;
+  EXPECT_EQ(vectors, 3);
+  EXPECT_EQ(p.opts, (Texts{"UNROLL(2, 8)", "UPCAST(1, 8)"}));
+}
+
+TEST(Opt, FromTheEnvironment) {
+  const UOp kernel = parse(kCases[0].text);
+  const env::Override opts("OPTS", "UPCAST(1, 4)");
+  EXPECT_EQ(lower(kernel, plain(), OptChoice::best).opts, Texts{"UPCAST(1, 4)"});
+  EXPECT_TRUE(lower(kernel, plain()).opts.empty());
+  const env::Override off("NOOPT", 1);
+  EXPECT_TRUE(lower(kernel, plain(), OptChoice::best).opts.empty());
+}
+
+}  // namespace
+}  // namespace quern
