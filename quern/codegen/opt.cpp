@@ -116,10 +116,10 @@ class Application {
     if (!is_reduce(i)) refuse(fmt::format("loop {} is that of an output: use UPCAST", opt_.axis));
     const int64_t n = amount(i);
     count_copies(n);
-    const UOps around = open_around(left_[i]);
+    const Place place = place_of(left_[i]);
     const UOp steps = left_[i].src(0);
     for (size_t k = loops_.outputs.size(); k < left_.size(); k++)
-      if (left_[k] && same(left_[k].src(0), steps) && (k == i || open_around(left_[k]) == around))
+      if (left_[k] && same(left_[k].src(0), steps) && (k == i || place_of(left_[k]) == place))
         split(k, n, AxisKind::UNROLL);
   }
 
@@ -160,15 +160,24 @@ class Application {
             left_[i] ? UOps{threads_, left_[i]} : UOps{threads_});
   }
 
-  // The loops that are open around the REDUCEs that close a range.
-  UOps open_around(const UOp& range) const {
-    UOps open;
+  // Where a loop of a reduce stands: the loops around it, which of the loops of its REDUCE it is, and of how
+  // many. Siblings stand at the same place.
+  struct Place {
+    UOps around;
+    size_t position = 0, count = 0;
+    bool operator==(const Place&) const = default;
+  };
+  Place place_of(const UOp& range) const {
+    Place place;
     walk(program_, [&](const UOp& u) {
-      if (u.op() != Op::REDUCE || std::ranges::find(u.src(), range) == u.src().end()) return;
-      for (const UOp& r : u.ranges()) add_once(open, r);
+      const auto found = std::ranges::find(u.src(), range);
+      if (u.op() != Op::REDUCE || found == u.src().end()) return;
+      for (const UOp& r : u.ranges()) add_once(place.around, r);
+      place.position = static_cast<size_t>(found - u.src().begin());
+      place.count = u.src().size();
     });
-    std::ranges::sort(open, before);
-    return open;
+    std::ranges::sort(place.around, before);
+    return place;
   }
 
   void split(size_t i, int64_t n, AxisKind kind) {
