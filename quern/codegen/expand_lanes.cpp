@@ -35,7 +35,7 @@ int64_t score(const NodeList& order, const UOp& range) {
     const std::optional<wide> stride = stride_of(position_of(index), range);
     const bool by_lane =
         !stride || (*stride != 1 && *stride != 0) || (has_gate(index) && is_open(gate_of(index), range));
-    int64_t weight = u.op() == Op::STORE ? 2 : 1;
+    int64_t weight = u.op() == Op::STORE ? 3 : 1;
     for (const UOp& r : u.ranges())  // what is done often counts more
       if (r.arg().range().kind == AxisKind::REDUCE) weight *= 4;
     total += by_lane ? -weight : stride == 1 ? weight : 0;

@@ -9,6 +9,7 @@
 namespace quern {
 namespace {
 
+constexpr int64_t kFewNodes = 40;         // a kernel of no more is unrolled twice as often
 constexpr int64_t kMostNodes = 200;   // a kernel of more is not unrolled beyond its lanes
 constexpr int64_t kAccumulators = 8;  // that many sums at once hide the latency of an addition
 constexpr int64_t kMostUnrolled = 9;  // a reduce of so few steps has no loop
@@ -92,12 +93,20 @@ class Chooser {
       int64_t points = 0;
       for (const std::vector<Access>* all : {&stores_, &loads_})
         for (const Access& a : *all)
-          if (a.uses(r)) points += (a.is_neighbours(r) ? 1 : -1) * (all == &stores_ ? 2 : 1);
+          if (a.uses(r)) points += (a.is_neighbours(r) ? 1 : -1) * (all == &stores_ ? 3 : 1);
       if (lanes(r) > 1 && points > most) best = r, most = points;
     }
     if (!best) return;
     add(OptKind::UPCAST, best, lanes(best));
-    if (std::ssize(order_) <= kMostNodes) add(OptKind::UPCAST, best, divisor(size(best) / lanes(best), 4));
+    // what is read across the lanes is read in squares, so that all of a cache line is used
+    for (const UOp& r : candidates)
+      for (const Access& a : loads_)
+        if (!same(r, best) && a.is_neighbours(r) && a.uses(best) && !a.is_neighbours(best)) {
+          add(OptKind::UPCAST, r, divisor(size(r), width_));
+          return;
+        }
+    const auto nodes = std::ssize(order_);
+    if (nodes <= kMostNodes) add(OptKind::UPCAST, best, divisor(size(best) / lanes(best), nodes <= kFewNodes ? 4 : 2));
   }
 
   // The reduce that most is done in, and what it reads.
