@@ -9,7 +9,7 @@
 namespace quern {
 namespace {
 
-constexpr int64_t kFewNodes = 40;         // a kernel of no more is unrolled twice as often
+constexpr int64_t kFewNodes = 40;     // a kernel of no more is unrolled twice as often
 constexpr int64_t kMostNodes = 200;   // a kernel of more is not unrolled beyond its lanes
 constexpr int64_t kAccumulators = 8;  // that many sums at once hide the latency of an addition
 constexpr int64_t kMostUnrolled = 9;  // a reduce of so few steps has no loop
@@ -79,10 +79,13 @@ class Chooser {
 
   void add(OptKind kind, const UOp& range, int64_t amount) {
     if (amount <= 1) return;
+    opts_.push_back({kind, number_of(range), amount});
+  }
+  int64_t number_of(const UOp& range) const {
     int64_t number = 0;
     for (size_t i = 0; i < loops_.size(); i++)
       if (same(loops_.at(i), range)) number = static_cast<int64_t>(i);
-    opts_.push_back({kind, number, amount});
+    return number;
   }
 
   // Elementwise: the loop along which most accesses are to neighbours.
@@ -106,7 +109,8 @@ class Chooser {
           return;
         }
     const auto nodes = std::ssize(order_);
-    if (nodes <= kMostNodes) add(OptKind::UPCAST, best, divisor(size(best) / lanes(best), nodes <= kFewNodes ? 4 : 2));
+    if (nodes <= kMostNodes)
+      add(OptKind::UPCAST, best, divisor(size(best) / lanes(best), nodes <= kFewNodes ? 4 : 2));
   }
 
   // The reduce that most is done in, and what it reads.
@@ -183,6 +187,13 @@ class Chooser {
     add(OptKind::UPCAST, column, t.columns);
     if (row) add(OptKind::UPCAST, row, t.rows);
     unroll_small_reduces(t.rows * t.columns);
+    if (!row) return true;
+    if (const UOp& inner = main_ranges_.back(); size(inner) > kMostUnrolled)
+      add(OptKind::UNROLL, inner, divisor(size(inner), 4));
+    // A tile is wider than it is high: with columns outside, what is read along rows is read again least
+    // often.
+    if (before(row, column) && t.rows < size(row) && t.columns < left)
+      opts_.push_back({OptKind::SWAP, number_of(row), number_of(column)});
     return true;
   }
 
@@ -207,7 +218,7 @@ class Chooser {
         add(OptKind::UPCAST, b, t.columns);
         return true;
       }
-    add(OptKind::UNROLL, along, divisor(size(along) / w, 4));
+    add(OptKind::UNROLL, along, divisor(size(along) / w, std::ssize(order_) <= kFewNodes ? 4 : 2));
     return true;
   }
 
