@@ -72,6 +72,9 @@ const Case kCases[] = {
     {"indices as values", R"(
       %i = r0[8] * 12 + r1[12]
       SINK(END(STORE(INDEX(PARAM(; 0):int32*[96], %i), where(%i % 5 < 2, CAST(%i // 3 + r1):int32, -7)), r0, r1)))"},
+    {"values that are invalid somewhere", R"(
+      %i = where((r0[24] + 2 < 20) & (1 < r0), r0 * 3 + 1, invalid:index)
+      SINK(END(STORE(INDEX(PARAM(; 0):int32*[24], r0), where((r0 + 2 < 20) & (1 < r0), CAST(%i):int32, 5)), r0)))"},
     {"bools and bytes", R"(
       %x = INDEX(PARAM(; 1):int8*[96], r0[96]):int8
       SINK(END(STORE(INDEX(PARAM(; 0):bool*[96], r0), %x < 3:int8), r0)))"},

@@ -58,6 +58,7 @@ std::vector<Fact> facts_of(const UOp& condition) {
     const UOp& test = is_not ? u.src(0) : u;
     if (test.src().size() != 2 || !test.src(1).is_int_const() || test.src(0).is_const()) continue;
     const UOp& x = test.src(0);
+    if (x.dtype().lanes() != 1) continue;  // stand-ins are scalars
     const wide m = test.src(1).int_value();
     if (test.op() == Op::CMPLT && !is_not) learn(facts, x, x.vmin(), std::min(x.vmax(), m - 1));
     if (test.op() == Op::CMPLT && is_not) learn(facts, x, std::max(x.vmin(), m), x.vmax());
