@@ -9,11 +9,12 @@
 namespace quern {
 namespace {
 
-constexpr int64_t kFewNodes = 40;     // a kernel of no more is unrolled twice as often
-constexpr int64_t kMostNodes = 200;   // a kernel of more is not unrolled beyond its lanes
-constexpr int64_t kAccumulators = 8;  // that many sums at once hide the latency of an addition
-constexpr int64_t kMostUnrolled = 9;  // a reduce of so few steps has no loop
-constexpr int64_t kMostInLoop = 128;  // operations in a loop that was unrolled
+constexpr int64_t kFewNodes = 40;        // a kernel of no more is unrolled twice as often
+constexpr int64_t kMostNodes = 200;      // a kernel of more is not unrolled beyond its lanes
+constexpr int64_t kTooManyNodes = 4000;  // and of so many is left as it is
+constexpr int64_t kAccumulators = 8;     // that many sums at once hide the latency of an addition
+constexpr int64_t kMostUnrolled = 9;     // a reduce of so few steps has no loop
+constexpr int64_t kMostInLoop = 128;     // operations in a loop that was unrolled
 
 // A load or a store, and how its address changes with the loops.
 struct Access {
@@ -47,7 +48,7 @@ class Chooser {
   }
 
   Opts run() {
-    if (width_ < 2 || stores_.empty()) return {};
+    if (width_ < 2 || stores_.empty() || std::ssize(order_) > kTooManyNodes) return {};
     if (reduces_.empty()) {
       lanes_of_outputs(loops_.outputs);
       return opts_;

@@ -275,7 +275,8 @@ std::string not_optimisable(const UOp& program) {
   const OpSet found = program.ops_below() & kOwnMemory;
   if (!found.empty()) return fmt::format("its kernel has {}", name(found.first()));
   std::string why;
-  UOps stored, loaded;  // addresses
+  NodeMap<UOp> stored;  // memory that is written, and where
+  const auto is_access = [](const UOp& u) { return u.op() == Op::LOAD || u.op() == Op::STORE; };
   walk(program, [&](const UOp& u) {
     if (u.op() == Op::REDUCE && u.arg().reduce().op == Op::NOOP)
       why = "its kernel reduces several values at once";
@@ -287,17 +288,17 @@ std::string not_optimisable(const UOp& program) {
         if (r.op() != Op::RANGE && !r.is_const()) why = "its kernel has loops over expressions";
     if (!u.dtype().is_ptr() && u.dtype().lanes() != 1) why = "its kernel has vectors";
     if (u.op() == Op::INDEX && u.src(0).op() != Op::PARAM) why = "its kernel has casts of memory";
-    if (u.op() == Op::STORE) add_once(stored, u.src(0));
-    if (u.op() == Op::LOAD) add_once(loaded, u.src(0));
+    if (u.op() == Op::STORE) stored.emplace(storage_of(u.src(0)), u.src(0));
   });
   if (!why.empty()) return why;
   // What is done at once must not depend on each other.
-  for (const UOp& to : stored)
-    for (const UOps* others : {&stored, &loaded})
-      for (const UOp& from : *others)
-        if (!same(from, to) && same(storage_of(from), storage_of(to)))
-          return "its kernel uses memory that it writes in several ways";
-  return "";
+  walk(program, [&](const UOp& u) {
+    if (!is_access(u)) return;
+    const UOp* written = stored.find(storage_of(u.src(0)));
+    if (written != nullptr && !same(*written, u.src(0)))
+      why = "its kernel uses memory that it writes in several ways";
+  });
+  return why;
 }
 
 UOp apply_opts(const UOp& program, const Opts& opts, const DeviceSpec& spec) {

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <map>
 #include <mutex>
+#include <string>
 #include <unordered_map>
 
 #include "quern/codegen/lower.h"
@@ -15,8 +17,14 @@ namespace {
 struct Cache {
   static constexpr size_t kMost = 16384;
   std::mutex mutex;
-  // By device; holds the kernels, too.
-  std::unordered_map<const Device*, std::unordered_map<UOp, std::shared_ptr<const Program>>> programs;
+  // By what else is in force when a kernel is compiled; holds the kernels, too.
+  struct Key {
+    const Device* device;
+    bool optimised;
+    std::string opts;
+    auto operator<=>(const Key&) const = default;
+  };
+  std::map<Key, std::unordered_map<UOp, std::shared_ptr<const Program>>> programs;
 };
 Cache& cache() {
   static auto* const made = new Cache;  // NOLINT(cppcoreguidelines-owning-memory): holds nodes to the end
@@ -35,14 +43,15 @@ std::shared_ptr<const Program> compiled(Device& device, const UOp& kernel) {
 std::shared_ptr<const Program> program_for(Device& device, const UOp& kernel) {
   if (!device.takes_programs()) return device.compile(kernel);
   Cache& all = cache();
+  const Cache::Key key{&device, !env::NOOPT(), env::OPTS()};
   {
     const std::lock_guard lock(all.mutex);
-    const auto& programs = all.programs[&device];
+    const auto& programs = all.programs[key];
     if (const auto known = programs.find(kernel); known != programs.end()) return known->second;
   }
   auto program = compiled(device, kernel);
   const std::lock_guard lock(all.mutex);
-  auto& programs = all.programs[&device];
+  auto& programs = all.programs[key];
   if (programs.size() >= Cache::kMost) programs.clear();
   return programs.emplace(kernel, std::move(program)).first->second;
 }

@@ -263,5 +263,17 @@ TEST(Opt, FromTheEnvironment) {
   EXPECT_TRUE(lower(kernel, plain(), OptChoice::best).opts.empty());
 }
 
+TEST(Opt, ProgramsAreKeptForWhatIsInForce) {
+  const UOp kernel = parse(kCases[0].text);
+  Device& device = Device::get("CPU");
+  {
+    const env::Override opts("OPTS", "UPCAST(1, 4)");
+    EXPECT_EQ(program_for(device, kernel)->opts(), Texts{"UPCAST(1, 4)"});
+    const env::Override off("NOOPT", 1);
+    EXPECT_TRUE(program_for(device, kernel)->opts().empty());
+  }
+  EXPECT_EQ(program_for(device, kernel), program_for(device, kernel));
+}
+
 }  // namespace
 }  // namespace quern
