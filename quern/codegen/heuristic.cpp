@@ -189,8 +189,6 @@ class Chooser {
     if (row) add(OptKind::UPCAST, row, t.rows);
     unroll_small_reduces(t.rows * t.columns);
     if (!row) return true;
-    if (const UOp& inner = main_ranges_.back(); size(inner) > kMostUnrolled)
-      add(OptKind::UNROLL, inner, divisor(size(inner), 4));
     // A tile is wider than it is high: with columns outside, what is read along rows is read again least
     // often.
     if (before(row, column) && t.rows < size(row) && t.columns < left)
