@@ -12,14 +12,14 @@
 namespace quern {
 namespace {
 
-struct Cache {
+struct Programs {
   static constexpr size_t kMost = 16384;
   std::mutex mutex;
   // By device; holds the kernels, too.
   std::unordered_map<const Device*, std::unordered_map<UOp, std::shared_ptr<const Program>>> programs;
 };
-Cache& cache() {
-  static auto* const made = new Cache;  // NOLINT(cppcoreguidelines-owning-memory): holds nodes to the end
+Programs& programs() {
+  static auto* const made = new Programs;  // NOLINT(cppcoreguidelines-owning-memory): holds nodes to the end
   return *made;
 }
 
@@ -34,7 +34,7 @@ std::shared_ptr<const Program> compiled(Device& device, const UOp& kernel) {
 
 std::shared_ptr<const Program> program_for(Device& device, const UOp& kernel) {
   if (!device.takes_programs()) return device.compile(kernel);
-  Cache& all = cache();
+  Programs& all = programs();
   {
     const std::lock_guard lock(all.mutex);
     const auto& programs = all.programs[&device];
@@ -43,7 +43,7 @@ std::shared_ptr<const Program> program_for(Device& device, const UOp& kernel) {
   auto program = compiled(device, kernel);
   const std::lock_guard lock(all.mutex);
   auto& programs = all.programs[&device];
-  if (programs.size() >= Cache::kMost) programs.clear();
+  if (programs.size() >= Programs::kMost) programs.clear();
   return programs.emplace(kernel, std::move(program)).first->second;
 }
 
