@@ -56,6 +56,10 @@ struct Parts {
   const int64_t* values;
   std::atomic<bool> failed = false;
 
+  // Machine code has no record of its type before it, where the sanitizer would look for one.
+#if defined(__clang__)
+  [[clang::no_sanitize("function")]]
+#endif
   static void run(void* self, int64_t thread) {
     auto& [code, memory, values, failed] = *static_cast<Parts*>(self);
     void* own = code.scratch_bytes > 0 ? scratch(code.scratch_bytes) : nullptr;
