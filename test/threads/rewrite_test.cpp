@@ -49,6 +49,7 @@ TEST(RewriteThreads, ShareNodesAndRules) {
 
 TEST(RewriteThreads, AreCountedTogether) {
   const env::Override counting("TRACK_MATCH_STATS", 2);
+  reset_match_statistics();  // looks at the variable anew
   const UOp n = UOp::variable("n", 0, 10);
   in_threads([&](int) {
     for (int i = 0; i < 50; i++) graph_rewrite((n + 0) % (i + 2), simplest, {.name = "counted together"});
