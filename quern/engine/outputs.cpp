@@ -24,14 +24,14 @@ UOp without_binds(const UOp& u, bool values) {
 }
 
 // The memory that is seen through views and AFTERs; none if something is computed.
-UOp memory_under(const UOp& x) {
+UOp buffer_under(const UOp& x) {
   const UOp* u = &x;
   while (is_movement(u->op()) || u->op() == Op::AFTER || u->op() == Op::SLICE || u->op() == Op::MULTI)
     u = &u->src(0);
   return u->op() == Op::BUFFER ? *u : UOp();
 }
 
-bool is_state(const UOp& u) { return u.op() == Op::AFTER && memory_under(u); }
+bool is_state(const UOp& u) { return u.op() == Op::AFTER && buffer_under(u); }
 
 // Memory as it is when all that an AFTER waits for has happened: the same views without AFTERs.
 UOp settled(const UOp& state) {
@@ -102,7 +102,7 @@ class Gatherer {
       if (u.op() == Op::CONTIGUOUS) contiguous_.insert(u);
       if (is_state(u)) {
         states_.insert(u);
-        written_.insert(memory_under(u));
+        written_.insert(buffer_under(u));
       }
       const bool writes = is_state(u) || u.op() == Op::STORE;
       if (writes && memory_base(u.src(0)).op() == Op::AFTER) superseded_.insert(memory_base(u.src(0)));

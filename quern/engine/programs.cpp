@@ -14,7 +14,7 @@
 namespace quern {
 namespace {
 
-struct Cache {
+struct Programs {
   static constexpr size_t kMost = 16384;
   std::mutex mutex;
   // By what else is in force when a kernel is compiled; holds the kernels, too.
@@ -26,8 +26,8 @@ struct Cache {
   };
   std::map<Key, std::unordered_map<UOp, std::shared_ptr<const Program>>> programs;
 };
-Cache& cache() {
-  static auto* const made = new Cache;  // NOLINT(cppcoreguidelines-owning-memory): holds nodes to the end
+Programs& programs() {
+  static auto* const made = new Programs;  // NOLINT(cppcoreguidelines-owning-memory): holds nodes to the end
   return *made;
 }
 
@@ -42,8 +42,8 @@ std::shared_ptr<const Program> compiled(Device& device, const UOp& kernel) {
 
 std::shared_ptr<const Program> program_for(Device& device, const UOp& kernel) {
   if (!device.takes_programs()) return device.compile(kernel);
-  Cache& all = cache();
-  const Cache::Key key{&device, !env::NOOPT(), env::OPTS()};
+  Programs& all = programs();
+  const Programs::Key key{&device, !env::NOOPT(), env::OPTS()};
   {
     const std::lock_guard lock(all.mutex);
     const auto& programs = all.programs[key];
@@ -51,9 +51,9 @@ std::shared_ptr<const Program> program_for(Device& device, const UOp& kernel) {
   }
   auto program = compiled(device, kernel);
   const std::lock_guard lock(all.mutex);
-  auto& programs = all.programs[key];
-  if (programs.size() >= Cache::kMost) programs.clear();
-  return programs.emplace(kernel, std::move(program)).first->second;
+  auto& known = all.programs[key];
+  if (known.size() >= Programs::kMost) known.clear();
+  return known.emplace(kernel, std::move(program)).first->second;
 }
 
 }  // namespace quern

@@ -100,9 +100,9 @@ int64_t buffer_limit(const Texts& device, const SpecOf& spec_of) {
 }
 
 int64_t most_buffers(const Texts& device, const SpecOf& spec_of) {
-  constexpr int64_t kMost = 24;
+  constexpr int64_t kMostAtOnce = 24;
   const int64_t limit = buffer_limit(device, spec_of);
-  return limit == 0 ? kMost : std::min(kMost, limit - 1);
+  return limit == 0 ? kMostAtOnce : std::min(kMostAtOnce, limit - 1);
 }
 
 UOp limit_buffers(const UOp& sink, const SpecOf& spec_of) { return Limiter(spec_of).run(sink); }

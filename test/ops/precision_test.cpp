@@ -24,7 +24,7 @@ struct Limit {
 const Limit kLimits[] = {
     {"exp", &Tensor::exp, std::exp, 2},          {"log", &Tensor::log, std::log, 2},
     {"cos", &Tensor::cos, std::cos, 2, 0x1p126}, {"log10", &Tensor::log10, std::log10, 3},
-    {"expm1", &Tensor::expm1, std::expm1, 4},    {"log1p", &Tensor::log1p, std::log1p, 3},
+    {"expm1", &Tensor::expm1, std::expm1, 3},    {"log1p", &Tensor::log1p, std::log1p, 3},
     {"asin", &Tensor::asin, std::asin, 3},       {"acos", &Tensor::acos, std::acos, 3},
     {"atan", &Tensor::atan, std::atan, 3},       {"tanh", &Tensor::tanh, std::tanh, 3},
     {"erf", &Tensor::erf, std::erf, 3},          {"tan", &Tensor::tan, std::tan, 4, 0x1p126},
@@ -82,10 +82,13 @@ TEST(Precision, FunctionsOverBitPatterns) {
       for (size_t i = 0; i < x.at.size(); i++)
         if (std::abs(x.at[i]) < f.below)
           if (const double e = error(dtype, y.at[i], f.reference(x.at[i])); e > most) most = e, at = i;
-      EXPECT_LE(most, f.ulps) << f.name << " of " << dtype.name()
-                              << fmt::format(" {:.17g}: {:.17g}, exactly {:.21g}",
-                                             static_cast<double>(x.at[at]), static_cast<double>(y.at[at]),
-                                             f.reference(x.at[at]));
+      // With an EXP2 of polynomials, which is within 0.83 ulp, expm1 is less precise (docs/tensor.md).
+      const bool polynomials = dtype == dtypes::float32 && default_device() != "INTERP";
+      const double allowed = polynomials && f.name == std::string_view("expm1") ? 4 : f.ulps;
+      EXPECT_LE(most, allowed) << f.name << " of " << dtype.name()
+                               << fmt::format(" {:.17g}: {:.17g}, exactly {:.21g}",
+                                              static_cast<double>(x.at[at]), static_cast<double>(y.at[at]),
+                                              f.reference(x.at[at]));
     }
   }
 }

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdio>
 #include <map>
 #include <mutex>
@@ -11,13 +12,20 @@
 #include "quern/ir/env.h"
 #include "quern/runtime/cpu/compile.h"
 #include "quern/runtime/devices.h"
+#include "quern/runtime/pool.h"
+
+#if defined(__has_feature)
+#define QUERN_HAS_FEATURE(x) __has_feature(x)
+#else
+#define QUERN_HAS_FEATURE(x) 0
+#endif
 
 namespace quern {
 namespace {
 
 // ---- programs
 
-// Memory of a thread for LOCAL arrays and large registers.
+// Memory of a thread for LOCAL arrays and large registers; none if there is not that much.
 void* scratch(int64_t bytes) {
   struct Free {
     void operator()(std::byte* p) const { ::operator delete(p, std::align_val_t(64)); }
@@ -28,10 +36,39 @@ void* scratch(int64_t bytes) {
     memory.reset(static_cast<std::byte*>(
         ::operator new(static_cast<size_t>(bytes), std::align_val_t(64), std::nothrow)));
     size = memory ? bytes : 0;
-    if (!memory) throw Error(fmt::format("CPU: out of memory, {} bytes for a kernel's LOCAL arrays", bytes));
   }
   return memory.get();
 }
+
+std::string out_of_scratch(int64_t bytes) {
+  return fmt::format("CPU: out of memory, {} bytes for a kernel's LOCAL arrays", bytes);
+}
+
+Pool& pool() {
+  static Pool threads(static_cast<int>(std::max(1U, std::thread::hardware_concurrency())));
+  return threads;
+}
+
+// One run of a kernel: each part is one value of its THREAD range.
+struct Parts {
+  const cpu::Compiled& code;
+  void** memory;
+  const int64_t* values;
+  std::atomic<bool> failed = false;
+
+  // Machine code has no record of its type before it, where the sanitizer would look for one.
+#if defined(__clang__)
+  [[clang::no_sanitize("function")]]
+#endif
+  static void run(void* self, int64_t thread) {
+    auto& [code, memory, values, failed] = *static_cast<Parts*>(self);
+    void* own = code.scratch_bytes > 0 ? scratch(code.scratch_bytes) : nullptr;
+    if (code.scratch_bytes > 0 && own == nullptr)
+      failed = true;
+    else
+      code.function(memory, values, own, thread);
+  }
+};
 
 class CpuProgram : public Program {
  public:
@@ -49,9 +86,9 @@ class CpuProgram : public Program {
     std::vector<int64_t> values;
     for (const UOp& v : code_.variables) values.push_back(checked(v, variables));
     const cpu::Compiled& code = overlap(arguments) ? code_for_overlaps() : code_;
-    void* own = code.scratch_bytes > 0 ? scratch(code.scratch_bytes) : nullptr;
-    for (int64_t thread = 0; thread < code.threads; thread++)
-      code.function(memory.data(), values.data(), own, thread);
+    Parts parts{code, memory.data(), values.data()};
+    pool().run(code.threads, &Parts::run, &parts);
+    if (parts.failed) throw Error(out_of_scratch(code.scratch_bytes));
   }
   Texts opts() const override { return program_.opts; }
 
@@ -174,7 +211,7 @@ class CpuDevice : public HostDevice {
   }
 
  private:
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(__SANITIZE_ADDRESS__) || QUERN_HAS_FEATURE(address_sanitizer)
   static constexpr int64_t kMostKept = 0;  // it looks for uses of freed memory
 #else
   static constexpr int64_t kMostKept = int64_t{1} << 30;
