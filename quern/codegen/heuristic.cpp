@@ -15,6 +15,9 @@ constexpr int64_t kTooManyNodes = 4000;  // and of so many is left as it is
 constexpr int64_t kAccumulators = 8;     // that many sums at once hide the latency of an addition
 constexpr int64_t kMostUnrolled = 9;     // a reduce of so few steps has no loop
 constexpr int64_t kMostInLoop = 128;     // operations in a loop that was unrolled
+constexpr int64_t kRowsToPack = 16;      // what is read less often is not copied first
+constexpr int64_t kElementsToPack = 2048;
+constexpr double kStepsOfThread = 32768;  // nodes that run in the time in which threads are woken
 
 // A load or a store, and how its address changes with the loops.
 struct Access {
@@ -48,12 +51,14 @@ class Chooser {
   }
 
   Opts run() {
-    if (width_ < 2 || stores_.empty() || std::ssize(order_) > kTooManyNodes) return {};
+    if (stores_.empty() || std::ssize(order_) > kTooManyNodes) return {};
+    if (!reduces_.empty()) find_main();
+    choose_threads();
+    if (width_ < 2) return opts_;
     if (reduces_.empty()) {
       lanes_of_outputs(loops_.outputs);
       return opts_;
     }
-    find_main();
     if (!columns()) rows();
     // loops beside the reduce: what is computed from its result
     UOps beside;
@@ -64,8 +69,10 @@ class Chooser {
   }
 
  private:
-  static int64_t size(const UOp& range) {
-    return range.src(0).is_int_const() ? static_cast<int64_t>(range.src(0).int_value()) : 0;
+  // Steps of one thread.
+  int64_t size(const UOp& range) const {
+    if (!range.src(0).is_int_const()) return 0;
+    return static_cast<int64_t>(range.src(0).int_value()) / threads_along(range);
   }
   static int64_t divisor(int64_t of, int64_t most) {
     int64_t d = std::min(of, most);
@@ -88,6 +95,43 @@ class Chooser {
       if (same(loops_.at(i), range)) number = static_cast<int64_t>(i);
     return number;
   }
+
+  // ---- threads
+
+  // The outermost loop that can be cut, and is around everything.
+  void choose_threads() {
+    double steps = 0;
+    for (const UOp& u : order_) {
+      double times = 1;
+      for (const UOp& r : u.ranges()) times *= std::max(1.0, static_cast<double>(r.src(0).vmax()));
+      if (is_elementwise(u.op()) || u.op() == Op::LOAD || u.op() == Op::STORE) steps += times;
+    }
+    const int64_t threads = std::min(spec_.compute_units, static_cast<int64_t>(steps / kStepsOfThread));
+    const UOp& all = order_.back();
+    if (threads < 2) return;
+    // what is packed is best packed by one thread
+    UOps candidates = loops_.outputs;
+    if (const UOp packed = width_ > 1 && main_ ? find_columns().packed : UOp())
+      std::ranges::stable_partition(candidates, [&](const UOp& r) { return is_open(packed, r); });
+    for (int64_t n = threads; n > 1; n--)
+      for (const UOp& r : candidates) {
+        const bool around_all = std::ranges::all_of(all.src(), [&](const UOp& effect) {
+          return effect.op() == Op::END && std::ranges::find(effect.src(), r) != effect.src().end();
+        });
+        if (!around_all || size(r) == 0 || size(r) % n != 0) continue;
+        // lanes want all of theirs
+        if (size(r) / n % width_ != 0 && std::ranges::any_of(stores_, [&](const Access& a) {
+              return a.is_neighbours(r);
+            }))
+          continue;
+        threaded_ = r, threads_ = n;
+        opts_.push_back({OptKind::THREAD, number_of(r), n});
+        return;
+      }
+  }
+  int64_t threads_along(const UOp& range) const { return threaded_ && same(threaded_, range) ? threads_ : 1; }
+
+  // ---- lanes
 
   // Elementwise: the loop along which most accesses are to neighbours.
   void lanes_of_outputs(const UOps& candidates) {
@@ -166,34 +210,95 @@ class Chooser {
     }
   }
 
-  // Lanes along an output.
-  bool columns() {
-    UOp column;
+  // Lanes along an output: its loop, that of the other side of a tile, and what is copied first, if anything.
+  struct Columns {
+    UOp column, row, packed;
+  };
+  Columns find_columns() const {
+    Columns best;
     int64_t most = 0;
     for (const UOp& r : around_) {
-      if (lanes(r) == 1 || !all_simple(r)) continue;
-      int64_t points = 1;
+      if (lanes(r) == 1) continue;
+      const UOp row = row_beside(r), packed = operand_to_pack(r, row);
+      if (!all_simple(r) && !packed) continue;
+      int64_t points = all_simple(r) ? 2 : 1;
       for (const Access& a : stores_) points += a.is_neighbours(r) ? 2 : 0;
-      if (points > most) column = r, most = points;
+      if (points > most) best = {r, row, packed}, most = points;
     }
+    return best;
+  }
+
+  bool columns() {
+    const auto [column, row, packed] = find_columns();
     if (!column) return false;
-    UOp row;
-    for (const UOp& r : around_)
-      if (!same(r, column) && is_reused(r, column) && is_reused(column, r) && (!row || size(r) > size(row)) &&
-          size(r) > 1)
-        row = r;
-    const int64_t w = lanes(column), left = size(column) / w;
+    const int64_t w = lanes(column);
+    int64_t left = size(column) / w;
+    if (packed) left = block(packed, column, w);
     const Tile t = row ? tile(size(row), left) : Tile{1, divisor(left, kAccumulators)};
     add(OptKind::UPCAST, column, w);
     add(OptKind::UPCAST, column, t.columns);
     if (row) add(OptKind::UPCAST, row, t.rows);
     unroll_small_reduces(t.rows * t.columns);
-    if (!row) return true;
     // A tile is wider than it is high: with columns outside, what is read along rows is read again least
-    // often.
-    if (before(row, column) && t.rows < size(row) && t.columns < left)
+    // often. What was packed is near, and what it is multiplied with should be nearer.
+    if (row && before(row, column) == !packed && t.rows < size(row) && t.columns < left)
       opts_.push_back({OptKind::SWAP, number_of(row), number_of(column)});
     return true;
+  }
+
+  // The loop of a tile's other side.
+  UOp row_beside(const UOp& column) const {
+    UOp row;
+    for (const UOp& r : around_)
+      if (!same(r, column) && is_reused(r, column) && is_reused(column, r) && (!row || size(r) > size(row)) &&
+          size(r) > 1)
+        row = r;
+    return row;
+  }
+
+  // What is read for each row again, and not as lanes want it or from far apart.
+  UOp operand_to_pack(const UOp& column, const UOp& row) const {
+    if (!row || size(row) < kRowsToPack) return {};
+    UOp found;
+    for (const Access& a : reads_) {
+      if (!a.uses(column)) continue;
+      if (a.uses(row)) {
+        if (!a.is_simple(column)) return {};
+        continue;
+      }
+      const UOp& memory = storage_of(a.node.src(0));
+      const auto loads = std::ranges::count_if(
+          loads_, [&](const Access& other) { return same(storage_of(other.node.src(0)), memory); });
+      if (found || loads != 1 || !is_open_in_order(a)) return {};
+      found = a.node;
+    }
+    if (!found || reduced_elements(found) * size(column) < kElementsToPack) return {};
+    return found;
+  }
+  // Its loops are those over outputs and those of the main reduce.
+  bool is_open_in_order(const Access& a) const {
+    return std::ranges::all_of(a.node.ranges(), [&](const UOp& r) {
+      return size(r) > 0 && (std::ranges::find(around_, r) != around_.end() ||
+                             std::ranges::find(main_ranges_, r) != main_ranges_.end());
+    });
+  }
+  int64_t reduced_elements(const UOp& load) const {
+    int64_t elements = 1;
+    for (const UOp& r : main_ranges_)
+      if (is_open(load, r)) elements *= size(r);
+    return elements;
+  }
+
+  // As many columns as have what is packed in half of the second cache; vectors in a block.
+  int64_t block(const UOp& packed, const UOp& column, int64_t w) {
+    const int64_t most = spec_.l2_bytes / 2 / packed.dtype().bytes() / reduced_elements(packed);
+    for (const UOp& r : around_)
+      if (!same(r, column) && is_open(packed, r)) opts_.push_back({OptKind::BLOCK, number_of(r), 1});
+    const int64_t left = divisor(size(column) / w, std::max<int64_t>(4, most / w));
+    if (left * w < size(column))
+      opts_.push_back({OptKind::BLOCK, number_of(column), left * w});
+    opts_.push_back({OptKind::PACK, number_of(column), storage_of(packed.src(0)).arg().integer()});
+    return left;
   }
 
   // Lanes along a reduce.
@@ -230,6 +335,8 @@ class Chooser {
   UOp main_;  // the reduce
   UOps main_ranges_, around_;
   std::vector<Access> reads_;
+  UOp threaded_;
+  int64_t threads_ = 1;
   Opts opts_;
 };
 

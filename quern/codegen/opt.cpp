@@ -6,16 +6,18 @@
 #include <charconv>
 
 #include "quern/codegen/loops.h"
+#include "quern/codegen/pack.h"
 #include "quern/codegen/rebuild.h"
 #include "quern/ir/linear.h"
 
 namespace quern {
 namespace {
 
-constexpr std::string_view kNames[] = {"UPCAST", "UNROLL", "LOCAL",  "GROUP",   "GROUPTOP",
-                                       "PADTO",  "SWAP",   "THREAD", "NOLOCALS"};
+constexpr std::string_view kNames[] = {"UPCAST", "UNROLL", "LOCAL", "GROUP", "GROUPTOP", "PADTO",
+                                       "SWAP",   "THREAD", "BLOCK", "PACK",  "NOLOCALS"};
 // Copies of a kernel's body: more of them is a mistake, and compiles for seconds.
 constexpr int64_t kMostCopies = 1024;
+constexpr int64_t kMostPacked = 1 << 24;
 
 std::string_view trimmed(std::string_view text) {
   while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
@@ -51,6 +53,7 @@ class Application {
       if (u.op() == Op::RANGE) next_ = std::max(next_, u.arg().range().id + 1);
     });
     for (size_t i = 0; i < loops_.size(); i++) left_.push_back(loops_.at(i));
+    outer_.resize(left_.size());
   }
 
   void apply(const Opt& opt) {
@@ -60,6 +63,8 @@ class Application {
       case OptKind::UNROLL: unroll(); return;
       case OptKind::SWAP: swap(); return;
       case OptKind::THREAD: thread(); return;
+      case OptKind::BLOCK: block(); return;
+      case OptKind::PACK: packs_.push_back(opt); return;  // when all loops have their kinds
       case OptKind::LOCAL:
       case OptKind::GROUP:
       case OptKind::GROUPTOP:
@@ -69,7 +74,14 @@ class Application {
       case OptKind::PADTO: refuse("loops are not padded yet");
     }
   }
-  const UOp& program() const { return program_; }
+
+  UOp finished() {
+    for (const Opt& opt : packs_) {
+      opt_ = opt;
+      pack();
+    }
+    return program_;
+  }
 
  private:
   [[noreturn]] void refuse(const std::string& why) const {
@@ -135,29 +147,78 @@ class Application {
 
   // The outer part is that of the threads; it is outermost.
   void thread() {
+    if (threads_) refuse("the kernel has threads already");
+    if (blocks_ > 0) refuse("the kernel has blocks already: threads are outside of these");
+    const size_t i = loop_of_outputs();
+    const int64_t n = amount(i);
+    threads_ = true;
+    split_outermost(i, static_cast<int64_t>(left_[i].src(0).int_value()) / n, AxisKind::THREAD);
+  }
+
+  // So many steps of the loop are a block, and the loop over blocks is around all loops but those over other
+  // blocks.
+  void block() {
+    const size_t i = loop_of_outputs();
+    if (outer_[i]) refuse(fmt::format("loop {} has blocks already", opt_.axis));
+    split_outermost(i, amount(i), AxisKind::LOOP);
+    blocks_++;
+  }
+
+  size_t loop_of_outputs() const {
     const size_t i = loop(opt_.axis);
     if (is_reduce(i)) refuse(fmt::format("loop {} is that of a reduce", opt_.axis));
-    if (threads_) refuse("the kernel has threads already");
     for (const UOp& effect : program_.src())
       if (effect.op() != Op::END || std::ranges::find(effect.src(), left_[i]) == effect.src().end())
         refuse(fmt::format("loop {} is not around everything that is stored", opt_.axis));
-    const int64_t n = amount(i);
-    const auto inner = static_cast<int64_t>(left_[i].src(0).int_value()) / n;
-    // all other numbers move up by one
-    std::unordered_map<UOp, UOp> moved;
+    return i;
+  }
+
+  // Loop i becomes a loop of `inner` steps and, behind the threads and blocks that there are, one around it.
+  void split_outermost(size_t i, int64_t inner, AxisKind kind) {
+    const int64_t number = blocks_ + (threads_ && kind != AxisKind::THREAD ? 1 : 0);
+    std::unordered_map<UOp, UOp> moved;  // the numbers of the loops inside
     walk(program_, [&](const UOp& u) {
-      if (u.op() == Op::RANGE)
+      if (u.op() == Op::RANGE && u.arg().range().id >= number)
         moved.emplace(u, u.replace({.arg = RangeArg{u.arg().range().id + 1, u.arg().range().kind}}));
     });
     program_ = program_.substitute(moved);
-    for (UOp& r : left_)
-      if (r) r = moved.at(r);
+    for (UOps* ranges : {&left_, &outer_})
+      for (UOp& r : *ranges)
+        if (const auto now = moved.find(r); r && now != moved.end()) r = now->second;
     next_++;
-    threads_ = UOp::range(n, 0, AxisKind::THREAD);
     const UOp old = left_[i];
+    const auto outer = static_cast<int64_t>(old.src(0).int_value()) / inner;
+    const UOp around = UOp::range(outer, number, kind);
     left_[i] = inner == 1 ? UOp() : UOp::range(inner, old.arg().range().id, old.arg().range().kind);
-    replace(old, left_[i] ? threads_ * inner + left_[i] : threads_,
-            left_[i] ? UOps{threads_, left_[i]} : UOps{threads_});
+    if (kind != AxisKind::THREAD) outer_[i] = around;
+    replace(old, left_[i] ? around * inner + left_[i] : around,
+            left_[i] ? UOps{around, left_[i]} : UOps{around});
+  }
+
+  void pack() {
+    if (opt_.axis >= std::ssize(left_)) refuse(fmt::format("there is no loop {}", opt_.axis));
+    UOp read;
+    walk(program_, [&](const UOp& u) {
+      if (u.op() != Op::LOAD) return;
+      const UOp& memory = storage_of(u.src(0));
+      if (memory.op() != Op::PARAM || memory.arg().integer() != opt_.amount) return;
+      if (read) refuse(fmt::format("argument {} is read in several ways", opt_.amount));
+      read = u;
+    });
+    if (!read) refuse(fmt::format("argument {} is not read", opt_.amount));
+    const UOp& block = outer_[static_cast<size_t>(opt_.axis)];
+    const int64_t inside = block ? block.arg().range().id + 1 : threads_ ? 1 : 0;
+    UOps tile;
+    for (const UOp& r : read.ranges())
+      if (r.arg().range().id >= inside) tile.push_back(r);
+    int64_t elements = 1;
+    for (const UOp& r : tile) {
+      if (!r.src(0).is_int_const()) refuse("what is read has a symbolic size");
+      elements *= static_cast<int64_t>(r.src(0).int_value());
+      if (elements > kMostPacked) refuse(fmt::format("the copy would have more than {} elements", kMostPacked));
+    }
+    if (tile.empty()) refuse(fmt::format("argument {} does not change in these loops", opt_.amount));
+    program_ = quern::pack(program_, read, tile);
   }
 
   // Where a loop of a reduce stands: the loops around it, which of the loops of its REDUCE it is, and of how
@@ -206,10 +267,12 @@ class Application {
   UOp program_;
   const DeviceSpec& spec_;
   const Loops loops_;
-  UOps left_;  // of each loop; none: nothing
-  UOp threads_;
+  UOps left_;   // of each loop; none: nothing
+  UOps outer_;  // of each loop, the loop over its blocks; none: it has none
+  Opts packs_;
   Opt opt_;
-  int64_t next_ = 0, copies_ = 1;
+  bool threads_ = false;
+  int64_t next_ = 0, copies_ = 1, blocks_ = 0;
 };
 
 }  // namespace
@@ -307,7 +370,7 @@ UOp apply_opts(const UOp& program, const Opts& opts, const DeviceSpec& spec) {
     throw Error(fmt::format("{} does not apply: {}", opts[0].text(), why));
   Application application(program, spec);
   for (const Opt& opt : opts) application.apply(opt);
-  return application.program();
+  return application.finished();
 }
 
 }  // namespace quern
