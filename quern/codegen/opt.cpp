@@ -7,7 +7,9 @@
 
 #include "quern/codegen/loops.h"
 #include "quern/codegen/pack.h"
+#include "quern/codegen/pad.h"
 #include "quern/codegen/rebuild.h"
+#include "quern/codegen/strides.h"
 #include "quern/ir/linear.h"
 
 namespace quern {
@@ -18,6 +20,7 @@ constexpr std::string_view kNames[] = {"UPCAST", "UNROLL", "LOCAL", "GROUP", "GR
 // Copies of a kernel's body: more of them is a mistake, and compiles for seconds.
 constexpr int64_t kMostCopies = 1024;
 constexpr int64_t kMostPacked = 1 << 24;
+constexpr int64_t kMostPadded = 1 << 12;
 
 std::string_view trimmed(std::string_view text) {
   while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
@@ -71,7 +74,7 @@ class Application {
       case OptKind::NOLOCALS:
         if (spec_.workgroup_threads <= 1) refuse("the device has no workgroups");
         refuse("workgroups are not optimised yet");
-      case OptKind::PADTO: refuse("loops are not padded yet");
+      case OptKind::PADTO: pad(); return;
     }
   }
 
@@ -193,6 +196,24 @@ class Application {
     if (kind != AxisKind::THREAD) outer_[i] = around;
     replace(old, left_[i] ? around * inner + left_[i] : around,
             left_[i] ? UOps{around, left_[i]} : UOps{around});
+  }
+
+  // The loop gets more steps, which do nothing.
+  void pad() {
+    const size_t i = loop(opt_.axis);
+    const UOp old = left_[i];
+    if (!old.src(0).is_int_const()) refuse(fmt::format("loop {} has a symbolic number of steps", opt_.axis));
+    if (opt_.amount < 1) refuse("a loop is padded to a multiple of 1 or more");
+    const auto size = static_cast<int64_t>(old.src(0).int_value());
+    if (opt_.amount > kMostPadded || size > kMostPacked * opt_.amount) refuse("that is too much");
+    const int64_t padded = (size + opt_.amount - 1) / opt_.amount * opt_.amount;
+    if (padded == size) return;
+    walk(program_, [&](const UOp& u) {
+      if (u.op() == Op::STORE && is_open(u, old) && !is_open(u.src(0), old))
+        refuse(fmt::format("each step of loop {} stores to the same place", opt_.axis));
+    });
+    left_[i] = UOp::range(padded, old.arg().range().id, old.arg().range().kind);
+    program_ = quern::pad(program_, old, left_[i]);
   }
 
   void pack() {
