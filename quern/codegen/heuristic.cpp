@@ -79,15 +79,23 @@ class Chooser {
     while (d > 1 && of % d != 0) d--;
     return std::max<int64_t>(d, 1);
   }
+  static int64_t rounded_up(int64_t of, int64_t to) { return (of + to - 1) / to * to; }
+  // How many steps of the loop are a vector. The loop is padded if need be, to a little more.
   int64_t lanes(const UOp& range) const {
+    const int64_t n = size(range);
     for (int64_t w = width_; w >= std::max<int64_t>(2, width_ / 2); w /= 2)
-      if (size(range) % w == 0 && size(range) > 0) return w;
-    return 1;
+      if (n % w == 0 && n > 0) return w;
+    return n > width_ / 2 && (rounded_up(n, width_) - n) * 4 <= n ? width_ : 1;
   }
+  int64_t vectors(const UOp& range) const { return rounded_up(size(range), lanes(range)) / lanes(range); }
 
   void add(OptKind kind, const UOp& range, int64_t amount) {
     if (amount <= 1) return;
     opts_.push_back({kind, number_of(range), amount});
+  }
+  void add_lanes(OptKind kind, const UOp& range) {
+    if (size(range) % lanes(range) != 0) add(OptKind::PADTO, range, lanes(range));
+    add(kind, range, lanes(range));
   }
   int64_t number_of(const UOp& range) const {
     int64_t number = 0;
@@ -145,7 +153,7 @@ class Chooser {
       if (lanes(r) > 1 && points > most) best = r, most = points;
     }
     if (!best) return;
-    add(OptKind::UPCAST, best, lanes(best));
+    add_lanes(OptKind::UPCAST, best);
     // what is read across the lanes is read in squares, so that all of a cache line is used
     for (const UOp& r : candidates)
       for (const Access& a : loads_)
@@ -155,7 +163,7 @@ class Chooser {
         }
     const auto nodes = std::ssize(order_);
     if (nodes <= kMostNodes)
-      add(OptKind::UPCAST, best, divisor(size(best) / lanes(best), nodes <= kFewNodes ? 4 : 2));
+      add(OptKind::UPCAST, best, divisor(vectors(best), nodes <= kFewNodes ? 4 : 2));
   }
 
   // The reduce that most is done in, and what it reads.
@@ -193,10 +201,11 @@ class Chooser {
     Tile best;
     double most = 0;
     for (int64_t c = 1; c <= spec_.registers; c++)
-      for (int64_t r = 1; r * c + std::min(r, c) + 1 <= spec_.registers; r++) {
-        if (rows % r != 0 || columns % c != 0) continue;
+      for (int64_t r = 1; r * c + c + 1 <= spec_.registers; r++) {
+        if (columns % c != 0) continue;
         const auto work = static_cast<double>(r * c), loaded = static_cast<double>(r + c);
-        const double value = std::min(work, static_cast<double>(kAccumulators)) * work / loaded;
+        const double used = static_cast<double>(rows) / static_cast<double>(rounded_up(rows, r));
+        const double value = used * std::min(work, static_cast<double>(kAccumulators)) * work / loaded;
         if (value > most) most = value, best = {r, c};
       }
     return best;
@@ -231,12 +240,12 @@ class Chooser {
   bool columns() {
     const auto [column, row, packed] = find_columns();
     if (!column) return false;
-    const int64_t w = lanes(column);
-    int64_t left = size(column) / w;
-    if (packed) left = block(packed, column, w);
+    const int64_t left = packed ? block(packed, column) : vectors(column);
     const Tile t = row ? tile(size(row), left) : Tile{1, divisor(left, kAccumulators)};
-    add(OptKind::UPCAST, column, w);
+    if (!packed) add_lanes(OptKind::UPCAST, column);
+    else add(OptKind::UPCAST, column, lanes(column));
     add(OptKind::UPCAST, column, t.columns);
+    if (row && size(row) % t.rows != 0) add(OptKind::PADTO, row, t.rows);
     if (row) add(OptKind::UPCAST, row, t.rows);
     unroll_small_reduces(t.rows * t.columns);
     // A tile is wider than it is high: with columns outside, what is read along rows is read again least
@@ -290,12 +299,14 @@ class Chooser {
   }
 
   // As many columns as have what is packed in half of the second cache; vectors in a block.
-  int64_t block(const UOp& packed, const UOp& column, int64_t w) {
+  int64_t block(const UOp& packed, const UOp& column) {
+    const int64_t w = lanes(column), all = vectors(column);
+    if (all * w != size(column)) add(OptKind::PADTO, column, w);
     const int64_t most = spec_.l2_bytes / 2 / packed.dtype().bytes() / reduced_elements(packed);
     for (const UOp& r : around_)
       if (!same(r, column) && is_open(packed, r)) opts_.push_back({OptKind::BLOCK, number_of(r), 1});
-    const int64_t left = divisor(size(column) / w, std::max<int64_t>(4, most / w));
-    if (left * w < size(column))
+    const int64_t left = divisor(all, std::max<int64_t>(4, most / w));
+    if (left < all)
       opts_.push_back({OptKind::BLOCK, number_of(column), left * w});
     opts_.push_back({OptKind::PACK, number_of(column), storage_of(packed.src(0)).arg().integer()});
     return left;
@@ -310,19 +321,19 @@ class Chooser {
       unroll_small_reduces(1);
       return false;
     }
-    const int64_t w = lanes(along);
-    add(OptKind::UNROLL, along, w);
+    add_lanes(OptKind::UNROLL, along);
     for (size_t i = 0; i < around_.size(); i++)
       for (size_t k = i + 1; k < around_.size(); k++) {
         const UOp &a = around_[i], &b = around_[k];
         if (size(a) == 0 || size(b) == 0 || !is_reused(a, b) || !is_reused(b, a)) continue;
         const Tile t = tile(size(a), size(b));
         if (t.rows * t.columns == 1) continue;
+        if (size(a) % t.rows != 0) add(OptKind::PADTO, a, t.rows);
         add(OptKind::UPCAST, a, t.rows);
         add(OptKind::UPCAST, b, t.columns);
         return true;
       }
-    add(OptKind::UNROLL, along, divisor(size(along) / w, std::ssize(order_) <= kFewNodes ? 4 : 2));
+    add(OptKind::UNROLL, along, divisor(vectors(along), std::ssize(order_) <= kFewNodes ? 4 : 2));
     return true;
   }
 

@@ -64,8 +64,8 @@ UOp lower_to_program(const UOp& kernel, const DeviceSpec& spec, OptChoice choice
   program = expand(with_opts_told(program, opts));
   program = kinds_to_loops(program, spec);
   // no REDUCE: registers that are accumulated into
-  program = reduces_to_accumulators(
-      program, choice == OptChoice::best && spec.has_fma && !env::NOOPT() ? Rounding::fused : Rounding::each);
+  const bool fused = choice == OptChoice::best && spec.has_fma && !env::NOOPT();
+  program = reduces_to_accumulators(program, fused ? Rounding::fused : Rounding::each);
   // a LOAD behind a gate has a value for where it is closed; what is never stored is gone
   program = gates_to_alternatives(program);
   // every RANGE is closed by one END, every END closes one RANGE
@@ -76,7 +76,7 @@ UOp lower_to_program(const UOp& kernel, const DeviceSpec& spec, OptChoice choice
   // no floats that the device does not compute with
   program = narrow_floats_to_wide(program, spec);
   // no function that the device does not have
-  program = graph_rewrite(program, transcendental, {.name = "transcendental"});
+  program = graph_rewrite(program, fused ? transcendental_fused : transcendental, {.name = "transcendental"});
   // no op that means something else, or nothing, in hardware
   program = graph_rewrite(program, decompositions, {.name = "decompose"});
   check_boundary(program, Level::program, "lower");

@@ -57,6 +57,7 @@ class Application {
     });
     for (size_t i = 0; i < loops_.size(); i++) left_.push_back(loops_.at(i));
     outer_.resize(left_.size());
+    padded_.resize(left_.size());
   }
 
   void apply(const Opt& opt) {
@@ -83,6 +84,9 @@ class Application {
       opt_ = opt;
       pack();
     }
+    if (packs_.empty() && !program_.ops_below().contains(Op::REDUCE))
+      for (size_t i = 0; i < left_.size(); i++)
+        if (padded_[i] > 0 && left_[i] && !outer_[i]) return with_last_step_apart(i);
     return program_;
   }
 
@@ -212,8 +216,22 @@ class Application {
       if (u.op() == Op::STORE && is_open(u, old) && !is_open(u.src(0), old))
         refuse(fmt::format("each step of loop {} stores to the same place", opt_.axis));
     });
+    padded_[i] = opt_.amount;
     left_[i] = UOp::range(padded, old.arg().range().id, old.arg().range().kind);
     program_ = quern::pad(program_, old, left_[i]);
+  }
+
+  // The last step of a padded loop, which does less than the others, behind the loop: the others have no gates.
+  UOp with_last_step_apart(size_t i) const {
+    const UOp& range = left_[i];
+    const auto steps = static_cast<int64_t>(range.src(0).int_value());
+    if (steps < 2 || threads_) return program_;
+    const UOp most = UOp::range(steps - 1, range.arg().range().id, range.arg().range().kind);
+    const UOp loop = program_.substitute({{range, most}});
+    const UOp last = program_.substitute({{range, UOp::index(steps - 1)}});
+    UOps effects(loop.src().begin(), loop.src().end());
+    effects.insert(effects.end(), last.src().begin(), last.src().end());
+    return program_.with_src(effects);
   }
 
   void pack() {
@@ -290,6 +308,7 @@ class Application {
   const Loops loops_;
   UOps left_;   // of each loop; none: nothing
   UOps outer_;  // of each loop, the loop over its blocks; none: it has none
+  Ints padded_;  // of each loop, the multiple that it was padded to; 0: it was not
   Opts packs_;
   Opt opt_;
   bool threads_ = false;

@@ -1,5 +1,6 @@
 // The CPU device: machine code for this processor, and memory of the host that is kept for the next tensor.
 #include <fmt/format.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -25,7 +26,6 @@ namespace {
 
 // ---- programs
 
-// Memory of a thread for LOCAL arrays and large registers; none if there is not that much.
 int64_t threads_to_use() {
   if (env::CPU_THREADS() > 0) return env::CPU_THREADS();
   cpu_set_t cores;
@@ -33,6 +33,7 @@ int64_t threads_to_use() {
   return std::max<int64_t>(1, std::thread::hardware_concurrency());
 }
 
+// Memory of a thread for LOCAL arrays and large registers; none if there is not that much.
 void* scratch(int64_t bytes) {
   struct Free {
     void operator()(std::byte* p) const { ::operator delete(p, std::align_val_t(64)); }
