@@ -60,11 +60,14 @@ class Chooser {
       return opts_;
     }
     if (!columns()) rows();
-    // loops beside the reduce: what is computed from its result
-    UOps beside;
-    for (const UOp& r : loops_.outputs)
-      if (!is_open(main_, r)) beside.push_back(r);
-    lanes_of_outputs(beside);
+    // loops beside the reduce: what is computed from its result, or for it
+    for (const UOp& u : order_) {
+      if (u.op() != Op::END) continue;
+      UOps beside;
+      for (const UOp& r : u.src().subspan(1))
+        if (r.op() == Op::RANGE && !is_open(main_, r)) beside.push_back(r);
+      lanes_of_outputs(beside);
+    }
     return opts_;
   }
 
@@ -278,7 +281,7 @@ class Chooser {
       const UOp& memory = storage_of(a.node.src(0));
       const auto loads = std::ranges::count_if(
           loads_, [&](const Access& other) { return same(storage_of(other.node.src(0)), memory); });
-      if (found || loads != 1 || !is_open_in_order(a)) return {};
+      if (found || loads != 1 || memory.op() != Op::PARAM || !is_open_in_order(a)) return {};
       found = a.node;
     }
     if (!found || reduced_elements(found) * size(column) < kElementsToPack) return {};
@@ -354,7 +357,7 @@ class Chooser {
 }  // namespace
 
 Opts choose_opts(const UOp& program, const DeviceSpec& spec) {
-  if (spec.workgroup_threads > 1 || !not_optimisable(program).empty()) return {};
+  if (spec.workgroup_threads > 1) return {};
   return Chooser(program, spec).run();
 }
 

@@ -9,6 +9,7 @@
 #include "quern/codegen/expand.h"
 #include "quern/codegen/heuristic.h"
 #include "quern/codegen/index_dtype.h"
+#include "quern/codegen/keep.h"
 #include "quern/codegen/linearize.h"
 #include "quern/codegen/loops.h"
 #include "quern/codegen/narrow_floats.h"
@@ -29,12 +30,10 @@ void refuse_what_the_device_lacks(const UOp& kernel, const DeviceSpec& spec) {
   if (!found.empty()) throw Error(fmt::format("kernel: {} cannot run {}", spec.name, name(found.first())));
 }
 
-Opts opts_for(const UOp& kernel, const UOp& program, const DeviceSpec& spec, OptChoice choice) {
+Opts given_opts(const UOp& kernel, OptChoice choice) {
   if (!kernel.arg().none() && !kernel.arg().kernel().opts.empty())
     return parse_opts(fmt::format("{}", fmt::join(kernel.arg().kernel().opts, " ")));
-  if (choice == OptChoice::given || env::NOOPT()) return {};
-  if (!env::OPTS().empty()) return parse_opts(env::OPTS());
-  return choose_opts(program, spec);
+  return choice == OptChoice::best && !env::NOOPT() ? parse_opts(env::OPTS()) : Opts();
 }
 
 UOp with_opts_told(const UOp& program, const Opts& opts) {
@@ -56,8 +55,15 @@ UOp lower_to_program(const UOp& kernel, const DeviceSpec& spec, OptChoice choice
   UOp program = to_addresses(kernel);
   // index arithmetic and loops as simple as they get; gates are outermost in their index
   program = simplify_loops(graph_rewrite(program, symbolic, {.name = "simplify kernel"}));
+  const std::string untouchable = not_optimisable(program);
+  const bool optimised = choice == OptChoice::best && !env::NOOPT() && untouchable.empty();
+  Opts opts = given_opts(kernel, choice);
+  if (!opts.empty() && !untouchable.empty())
+    throw Error(fmt::format("{} does not apply: {}", opts[0].text(), untouchable));
+  // what costs much and several loops need is computed once
+  if (optimised) program = keep_rows(program, spec);
   // loops are split and have their kinds
-  const Opts opts = opts_for(kernel, program, spec, choice);
+  if (optimised && opts.empty()) opts = choose_opts(program, spec);
   if (!opts.empty())
     program = graph_rewrite(apply_opts(program, opts, spec), symbolic, {.name = "simplify split loops"});
   // no UPCAST and UNROLL: lanes and copies (here: GROUP_REDUCE through LOCAL memory)

@@ -116,17 +116,23 @@ class Application {
     return wanted;
   }
 
-  void count_copies(int64_t more) {
-    if (more > kMostCopies / copies_)
-      refuse(fmt::format("more than {} steps would be done at once", kMostCopies));
-    copies_ *= more;
+  // `more` steps of the loop at once, in each place where that is.
+  void count_copies(const UOp& range, int64_t more) const {
+    walk(program_, [&](const UOp& u) {
+      if (!is_open(u, range)) return;
+      int64_t copies = more;
+      for (const UOp& r : u.ranges())
+        if (r.arg().range().kind == AxisKind::UPCAST || r.arg().range().kind == AxisKind::UNROLL)
+          copies *= static_cast<int64_t>(r.src(0).int_value());
+      if (copies > kMostCopies) refuse(fmt::format("more than {} steps would be done at once", kMostCopies));
+    });
   }
 
   void upcast() {
     const size_t i = loop(opt_.axis);
     if (is_reduce(i)) refuse(fmt::format("loop {} is that of a reduce: use UNROLL", opt_.axis));
     const int64_t n = amount(i);
-    count_copies(n);
+    count_copies(left_[i], n);
     split(i, n, AxisKind::UPCAST);
   }
 
@@ -134,7 +140,7 @@ class Application {
     const size_t i = loop(opt_.axis);
     if (!is_reduce(i)) refuse(fmt::format("loop {} is that of an output: use UPCAST", opt_.axis));
     const int64_t n = amount(i);
-    count_copies(n);
+    count_copies(left_[i], n);
     const Place place = place_of(left_[i]);
     const UOp steps = left_[i].src(0);
     for (size_t k = loops_.outputs.size(); k < left_.size(); k++)
@@ -312,7 +318,7 @@ class Application {
   Opts packs_;
   Opt opt_;
   bool threads_ = false;
-  int64_t next_ = 0, copies_ = 1, blocks_ = 0;
+  int64_t next_ = 0, blocks_ = 0;
 };
 
 }  // namespace
@@ -405,9 +411,6 @@ std::string not_optimisable(const UOp& program) {
 }
 
 UOp apply_opts(const UOp& program, const Opts& opts, const DeviceSpec& spec) {
-  if (opts.empty()) return program;
-  if (const std::string why = not_optimisable(program); !why.empty())
-    throw Error(fmt::format("{} does not apply: {}", opts[0].text(), why));
   Application application(program, spec);
   for (const Opt& opt : opts) application.apply(opt);
   return application.finished();

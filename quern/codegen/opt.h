@@ -55,7 +55,7 @@ std::string not_optimisable(const UOp& program);
 // The kernel with its loops split and their kinds set:
 //   UPCAST(0, 4): END(x(r0[8]), r0)  ->  END(x(r0[2] * 4 + r1[4, UPCAST]), r0, r1)
 // An UNROLL goes for sibling loops, too: reduces over as many steps under the same loops. An Error says why
-// an opt does not apply. `program` is a kernel after simplify_loops.
+// an opt does not apply. `program` is a kernel after simplify_loops that is optimisable.
 UOp apply_opts(const UOp& program, const Opts& opts, const DeviceSpec& spec);
 
 }  // namespace quern
