@@ -9,10 +9,12 @@
 namespace quern {
 namespace {
 
-constexpr int64_t kFewNodes = 40;        // a kernel of no more is unrolled twice as often
+constexpr int64_t kFewNodes = 30;        // a kernel of no more is unrolled twice as often
 constexpr int64_t kMostNodes = 200;      // a kernel of more is not unrolled beyond its lanes
 constexpr int64_t kTooManyNodes = 4000;  // and of so many is left as it is
 constexpr int64_t kAccumulators = 8;     // that many sums at once hide the latency of an addition
+constexpr int64_t kColumns = 16;         // vectors of a row that are read together, if rows are far apart
+constexpr int64_t kCostly = 30;          // nodes that a function stands for
 constexpr int64_t kMostUnrolled = 9;     // a reduce of so few steps has no loop
 constexpr int64_t kMostInLoop = 128;     // operations in a loop that was unrolled
 constexpr int64_t kRowsToPack = 16;      // what is read less often is not copied first
@@ -42,10 +44,9 @@ class Chooser {
       if (u.op() == Op::LOAD) loads_.push_back({u, index_of_address(u.src(0))});
       if (u.op() == Op::STORE) stores_.push_back({u, index_of_address(u.src(0))});
       if (u.op() == Op::REDUCE) reduces_.push_back(u);
-      const DType d = u.dtype();
-      const bool is_value =
-          (u.op() == Op::LOAD || is_elementwise(u.op())) && !d.is_index() && !d.is_ptr() && !d.is_bool();
-      if (is_value) bytes = std::max(bytes, d.is_float() ? std::max<int64_t>(4, d.bytes()) : d.bytes());
+      if (u.op() != Op::LOAD && u.op() != Op::STORE && u.op() != Op::REDUCE) continue;
+      const DType d = u.op() == Op::STORE ? u.src(1).dtype() : u.dtype();
+      bytes = std::max(bytes, d.is_float() ? std::max<int64_t>(4, d.bytes()) : d.bytes());
     }
     width_ = spec.vector_bytes / bytes;
   }
@@ -144,6 +145,15 @@ class Chooser {
 
   // ---- lanes
 
+  // What is done in each step of a loop.
+  int64_t nodes_in(const UOp& range) const {
+    constexpr OpSet costly = {Op::EXP2, Op::LOG2, Op::SIN, Op::POW};
+    int64_t nodes = 0;
+    for (const UOp& u : order_)
+      if (is_open(u, range)) nodes += costly.contains(u.op()) ? kCostly : 1;
+    return nodes;
+  }
+
   // Elementwise: the loop along which most accesses are to neighbours.
   void lanes_of_outputs(const UOps& candidates) {
     UOp best;
@@ -164,7 +174,7 @@ class Chooser {
           add(OptKind::UPCAST, r, divisor(size(r), width_));
           return;
         }
-    const auto nodes = std::ssize(order_);
+    const int64_t nodes = nodes_in(best);
     if (nodes <= kMostNodes)
       add(OptKind::UPCAST, best, divisor(vectors(best), nodes <= kFewNodes ? 4 : 2));
   }
@@ -244,7 +254,7 @@ class Chooser {
     const auto [column, row, packed] = find_columns();
     if (!column) return false;
     const int64_t left = packed ? block(packed, column) : vectors(column);
-    const Tile t = row ? tile(size(row), left) : Tile{1, divisor(left, kAccumulators)};
+    const Tile t = row ? tile(size(row), left) : Tile{1, divisor(left, kColumns)};
     if (!packed) add_lanes(OptKind::UPCAST, column);
     else add(OptKind::UPCAST, column, lanes(column));
     add(OptKind::UPCAST, column, t.columns);
@@ -336,7 +346,7 @@ class Chooser {
         add(OptKind::UPCAST, b, t.columns);
         return true;
       }
-    add(OptKind::UNROLL, along, divisor(vectors(along), std::ssize(order_) <= kFewNodes ? 4 : 2));
+    add(OptKind::UNROLL, along, divisor(vectors(along), nodes_in(along) <= kFewNodes ? 4 : 2));
     return true;
   }
 

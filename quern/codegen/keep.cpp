@@ -5,6 +5,7 @@
 
 #include "quern/codegen/rebuild.h"
 #include "quern/codegen/strides.h"
+#include "quern/ir/linear.h"
 
 namespace quern {
 namespace {
@@ -119,7 +120,45 @@ UOp with_row_kept(const UOp& program, const Row& row) {
   return program.substitute(now);
 }
 
+bool is_at_once(const UOp& range) {
+  const AxisKind kind = range.arg().range().kind;
+  return kind == AxisKind::UPCAST || kind == AxisKind::UNROLL;
+}
+
 }  // namespace
+
+UOp rows_for_each_copy(const UOp& program) {
+  if (!program.ops_below().contains(Op::DEFINE_LOCAL)) return program;
+  std::unordered_map<UOp, UOps> copied;  // of memory, the ranges around what is stored
+  walk(program, [&](const UOp& u) {
+    if (u.op() != Op::STORE || u.src(0).src(0).op() != Op::DEFINE_LOCAL) return;
+    for (const UOp& r : u.ranges())
+      if (is_at_once(r) && !is_open(u.src(0), r)) copied[u.src(0).src(0)].push_back(r);
+  });
+  if (copied.empty()) return program;
+  std::unordered_map<UOp, UOp> larger;
+  for (const auto& [memory, ranges] : copied) {
+    int64_t elements = memory.dtype().size();
+    for (const UOp& r : ranges) elements *= steps(r);
+    const DType dtype = memory.dtype().base().ptr(elements, AddrSpace::LOCAL);
+    larger.emplace(memory, memory.replace({.dtype = dtype}));
+  }
+  return rebuild(program, [&](const UOp& u, const UOps& sources) -> UOp {
+    if (const auto found = larger.find(u); found != larger.end()) return found->second;
+    if (u.op() == Op::AFTER && u.dtype() != sources[0].dtype())
+      return u.replace({.dtype = sources[0].dtype(), .src = sources});
+    if (u.op() != Op::INDEX) return {};
+    const auto found = copied.find(storage_of(u));
+    if (found == copied.end()) return {};
+    UOp position = sources[1];
+    int64_t scale = found->first.dtype().size();
+    for (const UOp& r : found->second) {
+      position = r * scale + position;
+      scale *= steps(r);
+    }
+    return UOp::make(Op::INDEX, sources[0].dtype(), {sources[0], position});
+  });
+}
 
 UOp keep_rows(const UOp& program, const DeviceSpec& spec) {
   UOp result = program;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "quern/codegen/keep.h"
 #include "quern/codegen/loops.h"
 #include "quern/codegen/pack.h"
 #include "quern/codegen/pad.h"
@@ -80,6 +81,7 @@ class Application {
   }
 
   UOp finished() {
+    program_ = rows_for_each_copy(program_);
     for (const Opt& opt : packs_) {
       opt_ = opt;
       pack();
@@ -103,7 +105,9 @@ class Application {
     if (!left_[i]) refuse(fmt::format("nothing is left of loop {}", axis));
     return i;
   }
-  bool is_reduce(size_t i) const { return i >= loops_.outputs.size(); }
+  bool is_reduce(size_t i) const {
+    return i >= loops_.outputs.size() && i < loops_.outputs.size() + loops_.reduces.size();
+  }
 
   // How many steps the new part has.
   int64_t amount(size_t i) const {
@@ -143,8 +147,8 @@ class Application {
     count_copies(left_[i], n);
     const Place place = place_of(left_[i]);
     const UOp steps = left_[i].src(0);
-    for (size_t k = loops_.outputs.size(); k < left_.size(); k++)
-      if (left_[k] && same(left_[k].src(0), steps) && (k == i || place_of(left_[k]) == place))
+    for (size_t k = 0; k < left_.size(); k++)
+      if (is_reduce(k) && left_[k] && same(left_[k].src(0), steps) && (k == i || place_of(left_[k]) == place))
         split(k, n, AxisKind::UNROLL);
   }
 
@@ -368,13 +372,17 @@ Loops loops_of(const UOp& program) {
   Loops loops;
   walk(program, [&](const UOp& u) {
     if (!is_loop_node(u)) return;
+    const bool keeps = u.op() == Op::END && u.src(0).op() == Op::STORE &&
+                       storage_of(u.src(0).src(0)).op() == Op::DEFINE_LOCAL;
     for (const UOp& r : u.src().subspan(1))
-      if (r.op() == Op::RANGE) add_once(u.op() == Op::END ? loops.outputs : loops.reduces, r);
+      if (r.op() == Op::RANGE)
+        add_once(keeps ? loops.rows : u.op() == Op::END ? loops.outputs : loops.reduces, r);
   });
   std::erase_if(loops.reduces,
                 [&](const UOp& r) { return std::ranges::find(loops.outputs, r) != loops.outputs.end(); });
   std::ranges::sort(loops.outputs, before);
   std::ranges::sort(loops.reduces, before);
+  std::ranges::sort(loops.rows, before);
   return loops;
 }
 

@@ -43,9 +43,13 @@ Opts parse_opts(std::string_view text);  // an Error says what is wrong with whi
 
 // The loops of a kernel by their numbers: RANGEs.
 struct Loops {
-  UOps outputs, reduces;
-  const UOp& at(size_t i) const { return i < outputs.size() ? outputs[i] : reduces[i - outputs.size()]; }
-  size_t size() const { return outputs.size() + reduces.size(); }
+  UOps outputs, reduces, rows;  // rows: those that only keep something for the others
+  const UOp& at(size_t i) const {
+    if (i < outputs.size()) return outputs[i];
+    i -= outputs.size();
+    return i < reduces.size() ? reduces[i] : rows[i - reduces.size()];
+  }
+  size_t size() const { return outputs.size() + reduces.size() + rows.size(); }
 };
 Loops loops_of(const UOp& program);
 

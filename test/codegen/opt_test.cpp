@@ -52,6 +52,17 @@ const Case kCases[] = {
       %m = REDUCE(INDEX(%p, r0[8] * 24 + r1[24, REDUCE]):float32, r1; {op: MAX})
       %s = REDUCE(INDEX(%p, r0 * 24 + r2[24, REDUCE]):float32 - %m, r2; {op: ADD})
       SINK(END(STORE(INDEX(PARAM(; 0):float32*[192], r0 * 24 + r3[24]), INDEX(%p, r0 * 24 + r3):float32 - %m + %s), r0, r3)))"},
+    {"functions in two loops", R"(
+      %p = PARAM(; 1):float32*[192]
+      %m = REDUCE(INDEX(%p, r0[8] * 24 + r1[24, REDUCE]):float32, r1; {op: MAX})
+      %s = REDUCE(EXP2(INDEX(%p, r0 * 24 + r2[24, REDUCE]):float32 - %m), r2; {op: ADD})
+      SINK(END(STORE(INDEX(PARAM(; 0):float32*[192], r0 * 24 + r3[24]), EXP2(INDEX(%p, r0 * 24 + r3):float32 - %m) + %s), r0, r3)))"},
+    {"odd sizes", R"(
+      %a = INDEX(PARAM(; 1):float32*[77], r0[7] * 11 + r2[11, REDUCE]):float32
+      %b = INDEX(PARAM(; 2):float32*[143], r2 * 13 + r1[13]):float32
+      SINK(END(STORE(INDEX(PARAM(; 0):float32*[91], r0 * 13 + r1), REDUCE(%a * %b, r2; {op: ADD}) + 1.0), r0, r1)))"},
+    {"an odd row", R"(
+      SINK(END(STORE(INDEX(PARAM(; 0):float32*[203], r0[203]), INDEX(PARAM(; 1):float32*[203], r0):float32 + 1.0), r0)))"},
     {"columns", R"(
       %x = INDEX(PARAM(; 1):float32*[192], r1[12, REDUCE] * 16 + r0[16]):float32
       SINK(END(STORE(INDEX(PARAM(; 0):float32*[16], r0), REDUCE(%x, r1; {op: MAX}) + REDUCE(%x, r1; {op: ADD})), r0)))"},
@@ -267,6 +278,24 @@ TEST(Opt, WhatIsPackedIsReadInOrder) {
     if (u.op() == Op::STORE && storage_of(u.src(0)).op() == Op::DEFINE_LOCAL)
       EXPECT_EQ(u.src(1).dtype().lanes(), 8);
   }
+}
+
+// A softmax computes each exponential once, and the row goes through LOCAL memory.
+TEST(Opt, CostlyRowsAreKept) {
+  const LinearProgram p = linearize(lower_to_program(parse(kCases[5].text), plain(), OptChoice::best));
+  EXPECT_EQ(count(p, Op::DEFINE_LOCAL), 1);
+  const LinearProgram as_given = linearize(lower_to_program(parse(kCases[5].text), plain()));
+  EXPECT_EQ(count(as_given, Op::DEFINE_LOCAL), 0);
+}
+
+// The loop has no masks; what is left does.
+TEST(Opt, TheLastStepOfAPaddedLoopIsApart) {
+  const LinearProgram p = lowered(parse(kCases[7].text), parse_opts("PADTO(0, 8) UPCAST(0, 8)"));
+  int masks = 0, plain_stores = 0;
+  for (const UOp& u : p.list)
+    if (u.op() == Op::STORE) (u.src().size() == 3 ? masks : plain_stores)++;
+  EXPECT_EQ(masks, 1);
+  EXPECT_EQ(plain_stores, 1);
 }
 
 TEST(Opt, PaddedLanesHaveAMask) {
