@@ -171,7 +171,8 @@ class Lanes {
     const bool has_otherwise = sources.size() > 1;
     if (where.mask) {
       const DType dtype = u.dtype().vec(lanes);
-      const UOp otherwise = has_otherwise ? broadcast(sources[1], lanes) : UOp::constant(dtype, make_const(u.dtype(), 0));
+      const UOp otherwise =
+          has_otherwise ? broadcast(sources[1], lanes) : UOp::constant(dtype, make_const(u.dtype(), 0));
       return UOp::make(Op::LOAD, dtype, {address_of(where.together, dtype), otherwise, where.mask});
     }
     if (where.together && !where.is_same) {

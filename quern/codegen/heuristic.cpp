@@ -17,7 +17,7 @@ constexpr int64_t kColumns = 16;         // vectors of a row that are read toget
 constexpr int64_t kCostly = 30;          // nodes that a function stands for
 constexpr int64_t kMostUnrolled = 9;     // a reduce of so few steps has no loop
 constexpr int64_t kMostInLoop = 128;     // operations in a loop that was unrolled
-constexpr int64_t kRowsToPack = 16;      // what is read less often is not copied first
+constexpr int64_t kRowsToPack = 8;       // what is read less often is not copied first
 constexpr int64_t kElementsToPack = 2048;
 constexpr double kStepsOfThread = 32768;  // nodes that run in the time in which threads are woken
 
@@ -132,9 +132,8 @@ class Chooser {
         });
         if (!around_all || size(r) == 0 || size(r) % n != 0) continue;
         // lanes want all of theirs
-        if (size(r) / n % width_ != 0 && std::ranges::any_of(stores_, [&](const Access& a) {
-              return a.is_neighbours(r);
-            }))
+        if (size(r) / n % width_ != 0 &&
+            std::ranges::any_of(stores_, [&](const Access& a) { return a.is_neighbours(r); }))
           continue;
         threaded_ = r, threads_ = n;
         opts_.push_back({OptKind::THREAD, number_of(r), n});
@@ -175,8 +174,7 @@ class Chooser {
           return;
         }
     const int64_t nodes = nodes_in(best);
-    if (nodes <= kMostNodes)
-      add(OptKind::UPCAST, best, divisor(vectors(best), nodes <= kFewNodes ? 4 : 2));
+    if (nodes <= kMostNodes) add(OptKind::UPCAST, best, divisor(vectors(best), nodes <= kFewNodes ? 4 : 2));
   }
 
   // The reduce that most is done in, and what it reads.
@@ -206,21 +204,22 @@ class Chooser {
   }
 
   struct Tile {
-    int64_t rows = 1, columns = 1;
+    int64_t rows = 1, columns = 1, others = 1;
   };
-  // As much work for what is read as fits into the registers: an accumulator for each place of the tile, the
-  // values of a row of it, and one of a column.
-  Tile tile(int64_t rows, int64_t columns) const {
+  // As much work for what is read as fits into the registers: an accumulator for each place of the tile, and
+  // the values of a row and of a column of it.
+  Tile tile(int64_t rows, int64_t columns, int64_t others = 1) const {
     Tile best;
     double most = 0;
-    for (int64_t c = 1; c <= spec_.registers; c++)
-      for (int64_t r = 1; r * c + c + 1 <= spec_.registers; r++) {
-        if (columns % c != 0) continue;
-        const auto work = static_cast<double>(r * c), loaded = static_cast<double>(r + c);
-        const double used = static_cast<double>(rows) / static_cast<double>(rounded_up(rows, r));
-        const double value = used * std::min(work, static_cast<double>(kAccumulators)) * work / loaded;
-        if (value > most) most = value, best = {r, c};
-      }
+    for (int64_t c = 1; c <= std::min(columns, spec_.registers); c++)
+      for (int64_t o = 1; o <= std::min(others, spec_.registers / c); o++)
+        for (int64_t r = 1; r * c * o + r + c * o <= spec_.registers; r++) {
+          if (columns % c != 0 || others % o != 0) continue;
+          const auto work = static_cast<double>(r * c * o), loaded = static_cast<double>(r + c * o);
+          const double used = static_cast<double>(rows) / static_cast<double>(rounded_up(rows, r));
+          const double value = used * std::min(work, static_cast<double>(kAccumulators)) * work / loaded;
+          if (value > most) most = value, best = {r, c, o};
+        }
     return best;
   }
 
@@ -253,14 +252,18 @@ class Chooser {
   bool columns() {
     const auto [column, row, packed] = find_columns();
     if (!column) return false;
-    const int64_t left = packed ? block(packed, column) : vectors(column);
-    const Tile t = row ? tile(size(row), left) : Tile{1, divisor(left, kColumns)};
-    if (!packed) add_lanes(OptKind::UPCAST, column);
-    else add(OptKind::UPCAST, column, lanes(column));
+    const Block in = packed ? block(packed, column) : Block{vectors(column), {}, 1};
+    const int64_t left = in.vectors;
+    const Tile t = row ? tile(size(row), left, in.steps) : Tile{1, divisor(left, kColumns), 1};
+    if (!packed)
+      add_lanes(OptKind::UPCAST, column);
+    else
+      add(OptKind::UPCAST, column, lanes(column));
     add(OptKind::UPCAST, column, t.columns);
+    if (t.others > 1) add(OptKind::UPCAST, in.other, t.others);
     if (row && size(row) % t.rows != 0) add(OptKind::PADTO, row, t.rows);
     if (row) add(OptKind::UPCAST, row, t.rows);
-    unroll_small_reduces(t.rows * t.columns);
+    if (!packed) unroll_small_reduces(t.rows * t.columns);  // packed, they are one loop
     // A tile is wider than it is high: with columns outside, what is read along rows is read again least
     // often. What was packed is near, and what it is multiplied with should be nearer.
     if (row && before(row, column) == !packed && t.rows < size(row) && t.columns < left)
@@ -311,18 +314,32 @@ class Chooser {
     return elements;
   }
 
-  // As many columns as have what is packed in half of the second cache; vectors in a block.
-  int64_t block(const UOp& packed, const UOp& column) {
+  // So many columns that what is packed for them fits into most of the second cache: vectors of a row, and
+  // rows of another loop that it has.
+  struct Block {
+    int64_t vectors = 1;
+    UOp other;
+    int64_t steps = 1;
+  };
+  Block block(const UOp& packed, const UOp& column) {
     const int64_t w = lanes(column), all = vectors(column);
     if (all * w != size(column)) add(OptKind::PADTO, column, w);
-    const int64_t most = spec_.l2_bytes / 2 / packed.dtype().bytes() / reduced_elements(packed);
+    const int64_t most = spec_.l2_bytes * 5 / 8 / packed.dtype().bytes() / reduced_elements(packed) / w;
+    Block result;
+    result.vectors = divisor(all, std::max<int64_t>(4, most));
+    UOps others;
     for (const UOp& r : around_)
-      if (!same(r, column) && is_open(packed, r)) opts_.push_back({OptKind::BLOCK, number_of(r), 1});
-    const int64_t left = divisor(all, std::max<int64_t>(4, most / w));
-    if (left < all)
-      opts_.push_back({OptKind::BLOCK, number_of(column), left * w});
+      if (!same(r, column) && is_open(packed, r)) others.push_back(r);
+    if (!others.empty() && result.vectors == all) {
+      result.other = others.back();
+      result.steps = divisor(size(result.other), std::max<int64_t>(1, most / all));
+    }
+    for (const UOp& r : others)
+      opts_.push_back(
+          {OptKind::BLOCK, number_of(r), result.other && same(r, result.other) ? result.steps : 1});
+    if (result.vectors < all) opts_.push_back({OptKind::BLOCK, number_of(column), result.vectors * w});
     opts_.push_back({OptKind::PACK, number_of(column), storage_of(packed.src(0)).arg().integer()});
-    return left;
+    return result;
   }
 
   // Lanes along a reduce.

@@ -108,8 +108,8 @@ UOp with_row_kept(const UOp& program, const Row& row) {
     return UOp::make(Op::INDEX, memory.dtype(), {where, index});
   };
   const UOp loop = UOp::range(row.range.src(0), range);
-  const UOp store = UOp::make(Op::STORE, dtypes::void_,
-                              {at(memory, loop), row.value.substitute_open({{row.range, loop}})});
+  const UOp store =
+      UOp::make(Op::STORE, dtypes::void_, {at(memory, loop), row.value.substitute_open({{row.range, loop}})});
   const UOp kept =
       UOp::make(Op::AFTER, memory.dtype(), {memory, UOp::make(Op::END, dtypes::void_, {store, loop})});
   const auto read = [&](const UOp& index) {

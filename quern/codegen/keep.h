@@ -16,7 +16,8 @@ namespace quern {
 UOp keep_rows(const UOp& program, const DeviceSpec& spec);
 
 // Where several steps of a loop around a row are done at once, each has memory of its own for it:
-//   STORE(INDEX(local[64], r3), x(r0 * 2 + r4[2, UPCAST], r3))  ->  STORE(INDEX(local[128], r4 * 64 + r3), ...)
+//   STORE(INDEX(local[64], r3), x(r0 * 2 + r4[2, UPCAST], r3))  ->  STORE(INDEX(local[128], r4 * 64 + r3),
+//   ...)
 UOp rows_for_each_copy(const UOp& program);
 
 }  // namespace quern

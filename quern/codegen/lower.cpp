@@ -54,7 +54,8 @@ UOp lower_to_program(const UOp& kernel, const DeviceSpec& spec, OptChoice choice
   // memory is read by LOADs and written through addresses; each address has one index
   UOp program = to_addresses(kernel);
   // index arithmetic and loops as simple as they get; gates are outermost in their index
-  program = simplify_loops(graph_rewrite(program, symbolic, {.name = "simplify kernel"}));
+  program = without_double_gates(graph_rewrite(program, symbolic, {.name = "simplify kernel"}));
+  program = simplify_loops(program);
   const std::string untouchable = not_optimisable(program);
   const bool optimised = choice == OptChoice::best && !env::NOOPT() && untouchable.empty();
   Opts opts = given_opts(kernel, choice);
@@ -64,8 +65,10 @@ UOp lower_to_program(const UOp& kernel, const DeviceSpec& spec, OptChoice choice
   if (optimised) program = keep_rows(program, spec);
   // loops are split and have their kinds
   if (optimised && opts.empty()) opts = choose_opts(program, spec);
-  if (!opts.empty())
+  if (!opts.empty()) {
     program = graph_rewrite(apply_opts(program, opts, spec), symbolic, {.name = "simplify split loops"});
+    program = simplify_loops(program, {Op::REDUCE});  // what is packed is read in order
+  }
   // no UPCAST and UNROLL: lanes and copies (here: GROUP_REDUCE through LOCAL memory)
   program = expand(with_opts_told(program, opts));
   program = kinds_to_loops(program, spec);

@@ -231,7 +231,8 @@ class Application {
     program_ = quern::pad(program_, old, left_[i]);
   }
 
-  // The last step of a padded loop, which does less than the others, behind the loop: the others have no gates.
+  // The last step of a padded loop, which does less than the others, behind the loop: the others have no
+  // gates.
   UOp with_last_step_apart(size_t i) const {
     const UOp& range = left_[i];
     const auto steps = static_cast<int64_t>(range.src(0).int_value());
@@ -256,7 +257,7 @@ class Application {
     });
     if (!read) refuse(fmt::format("argument {} is not read", opt_.amount));
     const UOp& block = outer_[static_cast<size_t>(opt_.axis)];
-    const int64_t inside = block ? block.arg().range().id + 1 : threads_ ? 1 : 0;
+    const int64_t inside = block ? block.arg().range().id + 1 : blocks_ + (threads_ ? 1 : 0);
     UOps tile;
     for (const UOp& r : read.ranges())
       if (r.arg().range().id >= inside) tile.push_back(r);
@@ -264,7 +265,8 @@ class Application {
     for (const UOp& r : tile) {
       if (!r.src(0).is_int_const()) refuse("what is read has a symbolic size");
       elements *= static_cast<int64_t>(r.src(0).int_value());
-      if (elements > kMostPacked) refuse(fmt::format("the copy would have more than {} elements", kMostPacked));
+      if (elements > kMostPacked)
+        refuse(fmt::format("the copy would have more than {} elements", kMostPacked));
     }
     if (tile.empty()) refuse(fmt::format("argument {} does not change in these loops", opt_.amount));
     program_ = quern::pack(program_, read, tile);
@@ -316,8 +318,8 @@ class Application {
   UOp program_;
   const DeviceSpec& spec_;
   const Loops loops_;
-  UOps left_;   // of each loop; none: nothing
-  UOps outer_;  // of each loop, the loop over its blocks; none: it has none
+  UOps left_;    // of each loop; none: nothing
+  UOps outer_;   // of each loop, the loop over its blocks; none: it has none
   Ints padded_;  // of each loop, the multiple that it was padded to; 0: it was not
   Opts packs_;
   Opt opt_;

@@ -37,12 +37,16 @@ wide distance(const UOp& load, const UOp& range) {
 }  // namespace
 
 UOp pack(const UOp& program, const UOp& load, const UOps& tile) {
-  const auto farthest_first = [&](const UOp& a, const UOp& b) { return distance(load, a) > distance(load, b); };
+  const auto farthest_first = [&](const UOp& a, const UOp& b) {
+    return distance(load, a) > distance(load, b);
+  };
   // where a value is in the copy: loops outermost first, and what is done at once
   UOps order = tile;
   std::ranges::stable_sort(order, [&](const UOp& a, const UOp& b) {
     if (is_at_once(a) != is_at_once(b)) return is_at_once(b);
-    return is_at_once(a) ? farthest_first(a, b) : before(a, b);
+    if (!is_at_once(a)) return before(a, b);
+    if (distance(load, a) != distance(load, b)) return farthest_first(a, b);
+    return a.arg().range().kind == AxisKind::UNROLL && b.arg().range().kind == AxisKind::UPCAST;
   });
   UOp position = UOp::index(0);
   int64_t elements = 1;

@@ -181,8 +181,8 @@ const Rules transcendental = [] {
 };
 
 const Rules transcendental_fused = [] {
-  return RuleList{
-      {op({Op::EXP2, Op::LOG2, Op::SIN}).as("x"), in_arithmetic<exp2_fused>, "a function -> fused arithmetic"}};
+  return RuleList{{op({Op::EXP2, Op::LOG2, Op::SIN}).as("x"), in_arithmetic<exp2_fused>,
+                   "a function -> fused arithmetic"}};
 };
 
 }  // namespace quern

@@ -151,8 +151,9 @@ Memory on_interp(const UOp& kernel, const LinearProgram& program) {
 }
 
 Opt random_opt(std::mt19937& random) {
-  constexpr OptKind kinds[] = {OptKind::UPCAST, OptKind::UNROLL, OptKind::UPCAST, OptKind::UNROLL, OptKind::SWAP,
-                               OptKind::THREAD, OptKind::BLOCK,  OptKind::PACK,   OptKind::PADTO};
+  constexpr OptKind kinds[] = {OptKind::UPCAST, OptKind::UNROLL, OptKind::UPCAST,
+                               OptKind::UNROLL, OptKind::SWAP,   OptKind::THREAD,
+                               OptKind::BLOCK,  OptKind::PACK,   OptKind::PADTO};
   constexpr int64_t amounts[] = {0, 2, 3, 4, 8, 2, 4};
   const OptKind kind = kinds[random() % std::size(kinds)];
   if (kind == OptKind::PACK)
@@ -266,8 +267,8 @@ TEST(Opt, AMatmulIsATileInRegisters) {
 }
 
 TEST(Opt, WhatIsPackedIsReadInOrder) {
-  const LinearProgram p = lowered(parse(kCases[2].text),
-                                  parse_opts("BLOCK(1, 8) PACK(1, 2) UPCAST(1, 8) UPCAST(0, 4)"));
+  const LinearProgram p =
+      lowered(parse(kCases[2].text), parse_opts("BLOCK(1, 8) PACK(1, 2) UPCAST(1, 8) UPCAST(0, 4)"));
   // blocks; the copying over the reduce; rows and the reduce
   EXPECT_EQ(count(p, Op::RANGE), 4);
   EXPECT_EQ(count(p, Op::DEFINE_LOCAL), 1);
@@ -303,7 +304,8 @@ TEST(Opt, PaddedLanesHaveAMask) {
       SINK(END(STORE(INDEX(PARAM(; 0):float32*[70], r0[10] * 7 + r1[7]), INDEX(PARAM(; 1):float32*[70], r0 * 7 + r1):float32 * INDEX(PARAM(; 2):float32*[10], r0):float32), r0, r1)))"),
                                   parse_opts("PADTO(1, 8) UPCAST(1, 8)"));
   int masks = 0;
-  for (const UOp& u : p.list) masks += (u.op() == Op::LOAD || u.op() == Op::STORE) && u.src().size() == 3 ? 1 : 0;
+  for (const UOp& u : p.list)
+    masks += (u.op() == Op::LOAD || u.op() == Op::STORE) && u.src().size() == 3 ? 1 : 0;
   EXPECT_EQ(masks, 2);
   EXPECT_EQ(count(p, Op::IF), 0);
 }
