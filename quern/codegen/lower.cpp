@@ -3,7 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
+
 #include "quern/codegen/accumulate.h"
+#include "quern/codegen/actions.h"
 #include "quern/codegen/addresses.h"
 #include "quern/codegen/decompose.h"
 #include "quern/codegen/expand.h"
@@ -30,10 +33,24 @@ void refuse_what_the_device_lacks(const UOp& kernel, const DeviceSpec& spec) {
   if (!found.empty()) throw Error(fmt::format("kernel: {} cannot run {}", spec.name, name(found.first())));
 }
 
+// Of OPTS=random:7, the 7.
+std::optional<uint64_t> random_seed() {
+  constexpr std::string_view prefix = "random:";
+  const std::string& text = env::OPTS();
+  if (!text.starts_with(prefix)) return {};
+  uint64_t seed = 0;
+  const char* const end = text.data() + text.size();
+  const auto [at, error] = std::from_chars(text.data() + prefix.size(), end, seed);
+  if (error != std::errc() || at != end)
+    throw Error(fmt::format("OPTS is \"{}\"; random: is followed by a number", text));
+  return seed;
+}
+
 Opts given_opts(const UOp& kernel, OptChoice choice) {
   if (!kernel.arg().none() && !kernel.arg().kernel().opts.empty())
     return parse_opts(fmt::format("{}", fmt::join(kernel.arg().kernel().opts, " ")));
-  return choice == OptChoice::best && !env::NOOPT() ? parse_opts(env::OPTS()) : Opts();
+  if (choice != OptChoice::best || env::NOOPT() || random_seed()) return {};
+  return parse_opts(env::OPTS());
 }
 
 UOp with_opts_told(const UOp& program, const Opts& opts) {
@@ -64,7 +81,8 @@ UOp lower_to_program(const UOp& kernel, const DeviceSpec& spec, OptChoice choice
   // what costs much and several loops need is computed once
   if (optimised) program = keep_rows(program, spec);
   // loops are split and have their kinds
-  if (optimised && opts.empty()) opts = choose_opts(program, spec);
+  if (optimised && opts.empty())
+    opts = random_seed() ? random_opts(program, spec, *random_seed()) : choose_opts(program, spec);
   if (!opts.empty()) {
     program = graph_rewrite(apply_opts(program, opts, spec), symbolic, {.name = "simplify split loops"});
     program = simplify_loops(program, {Op::REDUCE});  // what is packed is read in order

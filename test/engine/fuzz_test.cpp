@@ -4,20 +4,26 @@
 // compute, carried through what comes after them (estimate() in program.cpp).
 #include <gtest/gtest.h>
 
+#include "quern/ir/env.h"
 #include "test/engine/program.h"
 #include "test/fuzz.h"
 
 namespace quern {
 namespace {
 
-void compare(bool floats, const std::string& device = "INTERP") {
-  const FuzzPlan plan = fuzz_plan(device == "INTERP" ? 250 : 150, 10'000);
+enum class Kernels : uint8_t { chosen_opts, no_opts, random_opts };
+
+void compare(bool floats, const std::string& device = "INTERP", Kernels kernels = Kernels::chosen_opts) {
+  const uint64_t cases = device == "INTERP" ? 250 : kernels == Kernels::chosen_opts ? 150 : 50;
+  const FuzzPlan plan = fuzz_plan(cases, kernels == Kernels::chosen_opts ? 10'000 : 2'500);
+  const env::Override noopt("NOOPT", kernels == Kernels::no_opts ? 1 : 0);
   for (uint64_t i = plan.first; i < plan.first + plan.cases; i++) {
     auto random = plan.generator(i);
     program::Program made;
     ASSERT_NO_THROW(made = program::random_program(random, floats, static_cast<int64_t>(2 + i % 49)))
         << plan.rerun(i);
     made.device = device;
+    const env::Override opts("OPTS", kernels == Kernels::random_opts ? fmt::format("random:{}", i) : "");
     const auto failure = program::check(made);
     if (!failure) continue;
     const program::Program small = program::shrink(made, *failure);
@@ -31,6 +37,10 @@ TEST(ProgramFuzz, FloatsAreTheSameLazilyAndEagerly) { compare(true); }
 
 TEST(ProgramFuzz, IntegersOnTheCpu) { compare(false, "CPU"); }
 TEST(ProgramFuzz, FloatsOnTheCpu) { compare(true, "CPU"); }
+TEST(ProgramFuzz, IntegersOnTheCpuAsScheduled) { compare(false, "CPU", Kernels::no_opts); }
+TEST(ProgramFuzz, FloatsOnTheCpuAsScheduled) { compare(true, "CPU", Kernels::no_opts); }
+TEST(ProgramFuzz, IntegersOnTheCpuWithRandomOpts) { compare(false, "CPU", Kernels::random_opts); }
+TEST(ProgramFuzz, FloatsOnTheCpuWithRandomOpts) { compare(true, "CPU", Kernels::random_opts); }
 
 TEST(ProgramFuzz, FailuresAreShrunkAndPrinted) {
   using program::Call;
