@@ -14,7 +14,9 @@
 #include "quern/codegen/narrow_floats.h"
 #include "quern/codegen/opt.h"
 #include "quern/codegen/transcendental.h"
+#include "quern/codegen/workgroups.h"
 #include "quern/ir/env.h"
+#include "quern/ir/node_map.h"
 #include "quern/ir/spec.h"
 #include "quern/ir/symbolic.h"
 
@@ -27,6 +29,10 @@ void refuse_what_the_device_lacks(const UOp& kernel, const DeviceSpec& spec) {
   if (spec.workgroup_threads <= 1) lacking.insert(Op::SPECIAL);
   const OpSet found = kernel.ops_below() & lacking;
   if (!found.empty()) throw Error(fmt::format("kernel: {} cannot run {}", spec.name, name(found.first())));
+  if (spec.has_float64) return;
+  walk(kernel, [&](const UOp& u) {
+    if (u.dtype().kind() == Scalar::Float64) throw DTypeError(fmt::format("{} has no float64", spec.name));
+  });
 }
 
 Opts opts_for(const UOp& kernel, const UOp& program, const DeviceSpec& spec, OptChoice choice) {
@@ -47,21 +53,27 @@ UOp with_opts_told(const UOp& program, const Opts& opts) {
 
 }  // namespace
 
-UOp lower_to_program(const UOp& kernel, const DeviceSpec& spec, OptChoice choice) {
+UOp lower_to_program(const UOp& kernel, const DeviceSpec& device, OptChoice choice) {
   if (kernel.op() != Op::SINK)
     throw Error(fmt::format("code is generated from kernels, SINKs; given {}", name(kernel.op())));
   check_boundary(kernel, Level::kernel, "schedule");
-  refuse_what_the_device_lacks(kernel, spec);
+  refuse_what_the_device_lacks(kernel, device);
   // memory is read by LOADs and written through addresses; each address has one index
   UOp program = to_addresses(kernel);
   // index arithmetic and loops as simple as they get; gates are outermost in their index
   program = simplify_loops(graph_rewrite(program, symbolic, {.name = "simplify kernel"}));
+  // one thread does all of it if it has to be done in order
+  DeviceSpec spec = device;
+  if (spec.workgroup_threads > 1 && !must_be_in_order(program).empty()) spec.workgroup_threads = 1;
   // loops are split and have their kinds
   const Opts opts = opts_for(kernel, program, spec, choice);
   if (!opts.empty())
     program = graph_rewrite(apply_opts(program, opts, spec), symbolic, {.name = "simplify split loops"});
-  // no UPCAST and UNROLL: lanes and copies (here: GROUP_REDUCE through LOCAL memory)
+  // no UPCAST and UNROLL: lanes and copies
   program = expand(with_opts_told(program, opts));
+  // no ranges of workgroups and threads: hardware indices, and LOCAL memory for what threads reduce together
+  if (spec.workgroup_threads > 1)
+    program = graph_rewrite(ranges_to_workgroups(program, spec), symbolic, {.name = "simplify workgroups"});
   program = kinds_to_loops(program, spec);
   // no REDUCE: registers that are accumulated into
   program = reduces_to_accumulators(
@@ -85,12 +97,16 @@ UOp lower_to_program(const UOp& kernel, const DeviceSpec& spec, OptChoice choice
 
 LinearProgram lower(const UOp& kernel, const DeviceSpec& spec, OptChoice choice) {
   LinearProgram program = linearize(lower_to_program(kernel, spec, choice));
+  if (spec.workgroup_threads > 1) add_barriers_to_loops(program);
   if (env::SPEC() > 0) check(program);
-  if (!program.opts.empty())
+  const bool has_groups = spec.workgroup_threads > 1 && !kernel.ops_below().contains(Op::SPECIAL);
+  if (!program.opts.empty() || has_groups)
     program.in_order = [kernel, spec] {
       KernelArg arg = kernel.arg().none() ? KernelArg() : kernel.arg().kernel();
       arg.opts.clear();
-      return lower(kernel.replace({.arg = arg}), spec);
+      DeviceSpec one_thread = spec;
+      one_thread.workgroup_threads = 1;
+      return lower(kernel.replace({.arg = arg}), one_thread);
     };
   return program;
 }

@@ -44,7 +44,14 @@ struct Area {
   DType element;         // a scalar
   int64_t elements = 0;  // what the kernel was made for; kUnsized: all that the argument has
   int64_t argument = -1;
-  std::string text;  // for messages: "PARAM 0"
+  std::string text;           // for messages: "PARAM 0"
+  bool is_of_thread = false;  // each thread of a workgroup has one
+};
+
+// A thread index of a workgroup: 0 <= slot < size.
+struct ThreadIndex {
+  uint32_t slot;
+  int64_t size;
 };
 
 struct Variable {
@@ -63,6 +70,8 @@ struct Code {
   std::vector<Variable> variables;
   std::vector<Slot> slots;       // as they are at the start: constants
   std::vector<uint8_t> invalid;  // of each slot: it holds Invalid
+  std::vector<ThreadIndex> threads;
+  std::vector<uint8_t> has_barrier;  // of each block: all threads run it together
 };
 
 // The state of one run.
@@ -81,11 +90,16 @@ inline void run_block(uint32_t block, Machine& m) {
   for (const Instruction& in : m.code.blocks[block]) in.run(in, m);
 }
 
+// The threads of a workgroup: each goes on to the next barrier, one after the other. An Error if a loop with
+// a barrier in it is not the same for all of them.
+void run_together(uint32_t block, std::vector<Machine>& threads);
+
 // ---- instructions
 
 using Function = void (*)(const Instruction&, Machine&);
 
 void run_loop(const Instruction& in, Machine& m);  // a: a loop
+void barrier(const Instruction& in, Machine& m);   // nothing: run_together() looks for it
 void copy(const Instruction& in, Machine& m);      // to = a
 void by_eval(const Instruction& in, Machine& m);   // to = operations[number](a, b, c), none of them Invalid
 void by_eval_or_invalid(const Instruction& in, Machine& m);  // the same, any of them may be Invalid
