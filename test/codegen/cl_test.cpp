@@ -50,14 +50,19 @@ TEST(ClProperty, SameBitsAsEval) {
   QUERN_NEEDS_CL();
   Device& device = Device::get("CL");
   std::mt19937_64 random(3);
-  for (const OpCase& what : all_op_cases()) {
-    if (!device.spec().has_float64 && (what.in == dtypes::float64 || what.out == dtypes::float64)) continue;
-    EXPECT_EQ(difference_from_eval(what, random, 500,
-                                   [&](const UOp& kernel, std::span<const Argument> arguments) {
-                                     run_on(device, kernel, arguments);
-                                   }),
+  std::vector<OpCase> cases = all_op_cases();
+  std::erase_if(cases, [&](const OpCase& what) {
+    return !device.spec().has_float64 && (what.in == dtypes::float64 || what.out == dtypes::float64);
+  });
+  constexpr size_t together = 50;
+  for (size_t i = 0; i < cases.size(); i += together)
+    // OpenCL allows 16 units in the last place to pow, 4 to sin and fewer to others
+    EXPECT_EQ(differences_from_eval(std::span(cases).subspan(i, std::min(together, cases.size() - i)), random,
+                                    256, 16,
+                                    [&](const UOp& kernel, std::span<const Argument> arguments) {
+                                      run_on(device, kernel, arguments);
+                                    }),
               "");
-  }
 }
 
 TEST(Cl, Variables) {
