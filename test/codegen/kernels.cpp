@@ -59,6 +59,10 @@ const std::vector<KernelCase>& kernel_cases() {
       {"in_place", R"(
         %p = INDEX(PARAM(; 0):float32*[96], r0[96])
         SINK(END(STORE(%p, LOAD(%p) * 2.0 + 1.0), r0)))"},
+      {"a_sum_in_place", R"(
+        %p = INDEX(PARAM(; 0):float32*[8], r0[8])
+        %x = INDEX(PARAM(; 1):float32*[512], r0 * 64 + r1[64, REDUCE]):float32
+        SINK(END(STORE(%p, LOAD(%p) * 2.0 + REDUCE(%x, r1; {op: ADD})), r0)))"},
       {"each_from_the_one_before", R"(
         %p = PARAM(; 0):float32*[96]
         SINK(END(STORE(INDEX(%p, r0[95] + 1), INDEX(%p, r0):float32 + 1.0), r0)))"},

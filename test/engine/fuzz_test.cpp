@@ -4,6 +4,7 @@
 // compute, carried through what comes after them (estimate() in program.cpp).
 #include <gtest/gtest.h>
 
+#include "quern/runtime/device.h"
 #include "test/engine/program.h"
 #include "test/fuzz.h"
 
@@ -11,7 +12,11 @@ namespace quern {
 namespace {
 
 void compare(bool floats, const std::string& device = "INTERP") {
-  const FuzzPlan plan = fuzz_plan(device == "INTERP" ? 250 : 150, 10'000);
+  // the compiler of CL takes 0.3 s for a kernel
+  const FuzzPlan plan = fuzz_plan(device == "INTERP" ? 250
+                                  : device == "CL"   ? 4
+                                                     : 150,
+                                  device == "CL" ? 200 : 10'000);
   for (uint64_t i = plan.first; i < plan.first + plan.cases; i++) {
     auto random = plan.generator(i);
     program::Program made;
@@ -31,6 +36,17 @@ TEST(ProgramFuzz, FloatsAreTheSameLazilyAndEagerly) { compare(true); }
 
 TEST(ProgramFuzz, IntegersOnTheCpu) { compare(false, "CPU"); }
 TEST(ProgramFuzz, FloatsOnTheCpu) { compare(true, "CPU"); }
+
+void compare_on_cl(bool floats) {
+  try {
+    (void)Device::get("CL");
+  } catch (const DeviceError& e) {
+    GTEST_SKIP() << e.what();
+  }
+  compare(floats, "CL");
+}
+TEST(ProgramFuzz, IntegersOnCl) { compare_on_cl(false); }
+TEST(ProgramFuzz, FloatsOnCl) { compare_on_cl(true); }
 
 TEST(ProgramFuzz, FailuresAreShrunkAndPrinted) {
   using program::Call;
