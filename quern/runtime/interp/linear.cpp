@@ -60,9 +60,9 @@ class LinearCompiler {
     return emit_.binary(block(), Op::MUL, at, emit_.constant(dtypes::index, Const::of_int(width)));
   }
 
-  void open(uint32_t variable, uint32_t end) {
+  void open(uint32_t variable, uint32_t end, bool is_of_groups = false) {
     const uint32_t inner = emit_.new_block();
-    emit_.loop(block(), {variable, end, inner});
+    emit_.loop(block(), {variable, end, inner, is_of_groups});
     blocks_.push_back(inner);
   }
 
@@ -72,7 +72,7 @@ class LinearCompiler {
       QUERN_CHECK(blocks_.size() == 1 + groups_, "the index of a workgroup in a loop");
       const uint32_t end = slot(u.src(0));
       slots_[u] = emit_.new_slot();
-      open(slots_[u], end);
+      open(slots_[u], end, true);
       groups_++;
       return;
     }

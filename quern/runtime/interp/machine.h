@@ -37,6 +37,7 @@ struct Operation {
 struct Loop {
   uint32_t variable, end;  // slots
   uint32_t block;
+  bool is_of_groups = false;  // its steps are workgroups
 };
 
 // Memory that a kernel uses: an argument, or memory of its own.
@@ -90,16 +91,16 @@ inline void run_block(uint32_t block, Machine& m) {
   for (const Instruction& in : m.code.blocks[block]) in.run(in, m);
 }
 
-// The threads of a workgroup: each goes on to the next barrier, one after the other. An Error if a loop with
-// a barrier in it is not the same for all of them.
-void run_together(uint32_t block, std::vector<Machine>& threads);
+// Code with threads: each thread of a workgroup runs to its next BARRIER, one after the other. An Error if
+// they wait at different ones. `start` is a thread at the start of the program.
+void run_workgroups(const Machine& start);
 
 // ---- instructions
 
 using Function = void (*)(const Instruction&, Machine&);
 
 void run_loop(const Instruction& in, Machine& m);  // a: a loop
-void barrier(const Instruction& in, Machine& m);   // nothing: run_together() looks for it
+void barrier(const Instruction& in, Machine& m);   // nothing: run_workgroups() looks for it
 void copy(const Instruction& in, Machine& m);      // to = a
 void by_eval(const Instruction& in, Machine& m);   // to = operations[number](a, b, c), none of them Invalid
 void by_eval_or_invalid(const Instruction& in, Machine& m);  // the same, any of them may be Invalid

@@ -41,59 +41,7 @@ void InterpProgram::run(std::span<const Argument> arguments, const VariableValue
   if (code_.threads.empty())
     run_block(code_.first_block, m);
   else
-    run_threads(std::move(m));
-}
-
-void InterpProgram::run_threads(Machine first) const {
-  int64_t count = 1;
-  for (const ThreadIndex& index : code_.threads) count *= index.size;
-  std::vector<Machine> threads(static_cast<size_t>(count), first);
-  std::vector<std::vector<std::byte>> own;
-  for (int64_t i = 0; i < count; i++) {
-    Machine& m = threads[static_cast<size_t>(i)];
-    int64_t left = i;
-    for (const ThreadIndex& index : code_.threads) {
-      m.slots[index.slot].i = left % index.size;
-      left /= index.size;
-    }
-    for (size_t k = 0; k < code_.areas.size(); k++)
-      if (code_.areas[k].is_of_thread) {
-        const Area& area = code_.areas[k];
-        own.emplace_back(static_cast<size_t>(area.elements * area.element.bytes()));
-        m.areas[k] = {own.back().data(), area.elements};
-      }
-  }
-  run_together(code_.first_block, threads);
-}
-
-void run_together(uint32_t block, std::vector<Machine>& threads) {
-  const Code& code = threads[0].code;
-  const std::vector<Instruction>& list = code.blocks[block];
-  const auto is_together = [&](const Instruction& in) {
-    if (in.run == barrier) return true;
-    if (in.run != run_loop) return false;
-    const uint32_t inside = code.loops[in.a].block;
-    return inside < code.has_barrier.size() && code.has_barrier[inside] != 0;
-  };
-  for (size_t at = 0; at < list.size();) {
-    size_t end = at;
-    while (end < list.size() && !is_together(list[end])) end++;
-    for (Machine& m : threads)
-      for (size_t i = at; i < end; i++) list[i].run(list[i], m);
-    if (end < list.size() && list[end].run == run_loop) {
-      const Loop& loop = code.loops[list[end].a];
-      const int64_t steps = threads[0].slots[loop.end].i;
-      for (const Machine& m : threads)
-        if (m.slots[loop.end].i != steps)
-          throw Error(fmt::format(
-              "kernel {}: a BARRIER in a loop of which threads make different numbers of steps", code.name));
-      for (int64_t step = 0; step < steps; step++) {
-        for (Machine& m : threads) m.slots[loop.variable].i = step;
-        run_together(loop.block, threads);
-      }
-    }
-    at = end + 1;
-  }
+    run_workgroups(m);
 }
 
 }  // namespace quern::interp

@@ -14,8 +14,6 @@ class InterpProgram : public Program {
   void run(std::span<const Argument> arguments, const VariableValues& variables) const override;
 
  private:
-  void run_threads(Machine first) const;
-
   Code code_;
 };
 
