@@ -139,7 +139,7 @@ UOp spread_loops(const UOp& program, const UOps& global, const DeviceSpec& spec)
   UOp result = program;
   for (const UOp& r : chosen) {
     const UOp& steps = r.src(0);
-    if (steps.is_int_const() && steps.int_value() <= threads) {  // threads that are left over do nothing
+    if (most_steps(r) <= threads) {  // threads that are left over do nothing
       const UOp value = steps.equals(threads) ? thread : where(thread < steps, thread, UOp::invalid());
       result = replaced(result, r, {value, {thread}}, {});
       continue;

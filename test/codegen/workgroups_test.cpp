@@ -173,6 +173,24 @@ TEST(Workgroups, SymbolicSizesAreGroups) {
   }
 }
 
+TEST(Workgroups, SymbolicSizesBesideBarriers) {
+  for (const int64_t most : {6, 40, 200}) {  // fewer than threads, and more
+    const UOp kernel = parse(fmt::format(R"(
+      %l = DEFINE_LOCAL(; 0):float32*[24]@LOCAL
+      %f = BARRIER(END(STORE(INDEX(%l, r1[24]), INDEX(PARAM(; 1):float32*[24], r1):float32 * 2.0), r1))
+      %x = INDEX(AFTER(%l, %f), r0[$n[1..{0}]] % 24):float32 + INDEX(PARAM(; 2):float32*[{0}], r0):float32
+      SINK(END(STORE(INDEX(PARAM(; 0):float32*[{0}], r0), %x), r0)))",
+                                         most));
+    const LinearProgram program = lower(kernel, gpu());
+    for (const int64_t n : {int64_t{1}, most / 2, most}) {
+      Memory memory = memory_for(kernel), expected = memory_for(kernel);
+      interp::InterpProgram(kernel).run(arguments_of(expected), {{"n", n}});
+      interp::InterpProgram(program).run(arguments_of(memory), {{"n", n}});
+      EXPECT_EQ(memory, expected) << n << " of " << most << "\n" << program.text();
+    }
+  }
+}
+
 TEST(Workgroups, BarriersInLoopsThatDifferAreRefused) {
   const UOp kernel = parse(R"(
     %l = DEFINE_LOCAL(; 0):float32*[8]@LOCAL
