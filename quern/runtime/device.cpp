@@ -25,7 +25,7 @@ constexpr Kind kKinds[] = {
 #ifdef QUERN_HAVE_LLVM
     {"CPU", open_cpu, true},
 #endif
-    {"INTERP", open_interp, true},
+    {"INTERP", open_interp, true}, {"LINEAR", open_linear, true},
 #ifdef QUERN_HAVE_CL
     {"CL", open_cl, true},
 #endif

@@ -37,6 +37,9 @@ TEST(ProgramFuzz, FloatsAreTheSameLazilyAndEagerly) { compare(true); }
 TEST(ProgramFuzz, IntegersOnTheCpu) { compare(false, "CPU"); }
 TEST(ProgramFuzz, FloatsOnTheCpu) { compare(true, "CPU"); }
 
+TEST(ProgramFuzz, IntegersInWorkgroups) { compare(false, "LINEAR"); }
+TEST(ProgramFuzz, FloatsInWorkgroups) { compare(true, "LINEAR"); }
+
 void compare_on_cl(bool floats) {
   try {
     (void)Device::get("CL");
