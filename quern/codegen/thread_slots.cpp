@@ -78,12 +78,9 @@ std::vector<ThreadSlot> thread_slots(const UOp& program) {
     else
       found->ranges.push_back(r);
   }
-  std::vector<std::pair<int64_t, size_t>> ranked;
-  for (size_t i = 0; i < slots.size(); i++) ranked.emplace_back(neighbours(order, slots[i]), i);
-  std::ranges::stable_sort(ranked, std::ranges::greater{}, [](const auto& entry) { return entry.first; });
-  std::vector<ThreadSlot> result;
-  for (const auto& [points, i] : ranked) result.push_back(slots[i]);
-  return result;
+  std::ranges::stable_sort(slots, std::ranges::greater{},
+                           [&](const ThreadSlot& slot) { return neighbours(order, slot); });
+  return slots;
 }
 
 }  // namespace quern

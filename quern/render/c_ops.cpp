@@ -163,10 +163,11 @@ std::string c_op(const CStyle& style, const UOp& u, const Operands& x, CHelpers&
     return fmt::format("({} {} {})", x[0], sign, x[1]);
   // Indices do not overflow, and are easier to read without casts; nobody else knows which numbers are
   // indices.
-  const auto within = [&] {
-    return in.is_signed() && u.bounds().min > int_min(in) && u.bounds().max < int_max(in);
+  const auto may_wrap = [&] {
+    return in.bits() < 32 || in.is_unsigned() || u.bounds().min == int_min(in) ||
+           u.bounds().max == int_max(in);
   };
-  if (wraps(u.op()) && !(in.bits() >= 32 && within()))
+  if (wraps(u.op()) && may_wrap())
     return fmt::format("(({0})(({1}){2} {3} ({1}){4}))", type, c_type(style, wrapping(in)), x[0], sign, x[1]);
   if (in.bits() < 32) return fmt::format("(({})({} {} {}))", type, x[0], sign, x[1]);
   return fmt::format("({} {} {})", x[0], sign, x[1]);

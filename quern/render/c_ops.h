@@ -14,11 +14,10 @@ std::string c_constant(const CStyle& style, DType dtype, Const value);
 // Functions that expressions call, by name: each is in the source once.
 using CHelpers = std::map<std::string, std::string>;
 
-// `u` says op and dtypes; operands are those of one lane.
-std::string c_op(const CStyle& style, const UOp& u, const std::vector<std::string>& operands,
-                 CHelpers& helpers);
+// `u` says op and dtypes; x are its operands, of one lane.
+std::string c_op(const CStyle& style, const UOp& u, const std::vector<std::string>& x, CHelpers& helpers);
 
 // The same on whole vectors; "" where that is done lane by lane.
-std::string c_vector_op(const CStyle& style, const UOp& u, const std::vector<std::string>& operands);
+std::string c_vector_op(const CStyle& style, const UOp& u, const std::vector<std::string>& x);
 
 }  // namespace quern

@@ -193,15 +193,15 @@ class Renderer {
   std::vector<std::string> read(const UOp& u, const UOp& index) {
     const DType dtype = u.dtype();
     const UOp& memory = storage_of(index);
+    std::vector<std::string> parts;
+    parts.reserve(static_cast<size_t>(dtype.lanes()));
     if (is_variable_.contains(memory)) {
       if (dtype.lanes() == 1 || is_vector(dtype)) return {value(memory)};
-      std::vector<std::string> parts;
       for (int i = 0; i < dtype.lanes(); i++) parts.push_back(lane_of(value(memory), dtype, i));
       return parts;
     }
     if (dtype.lanes() > 1 && is_vector(dtype))
       return {style_.read(c_type(style_, dtype), dtype, address(index))};
-    std::vector<std::string> parts;
     for (int i = 0; i < dtype.lanes(); i++)
       parts.push_back(dtype.is_bool() ? fmt::format("({} != 0)", element(index, i)) : element(index, i));
     return parts;
