@@ -1,5 +1,7 @@
 #include "quern/codegen/heuristic.h"
 
+#include "quern/codegen/heuristic_workgroups.h"
+
 #include <algorithm>
 
 #include "quern/codegen/rebuild.h"
@@ -384,7 +386,7 @@ class Chooser {
 }  // namespace
 
 Opts choose_opts(const UOp& program, const DeviceSpec& spec) {
-  if (spec.workgroup_threads > 1) return {};
+  if (spec.workgroup_threads > 1) return choose_workgroup_opts(program, spec);
   return Chooser(program, spec).run();
 }
 

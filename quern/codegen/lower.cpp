@@ -18,7 +18,9 @@
 #include "quern/codegen/narrow_floats.h"
 #include "quern/codegen/opt.h"
 #include "quern/codegen/transcendental.h"
+#include "quern/codegen/workgroups.h"
 #include "quern/ir/env.h"
+#include "quern/ir/node_map.h"
 #include "quern/ir/spec.h"
 #include "quern/ir/symbolic.h"
 
@@ -31,6 +33,10 @@ void refuse_what_the_device_lacks(const UOp& kernel, const DeviceSpec& spec) {
   if (spec.workgroup_threads <= 1) lacking.insert(Op::SPECIAL);
   const OpSet found = kernel.ops_below() & lacking;
   if (!found.empty()) throw Error(fmt::format("kernel: {} cannot run {}", spec.name, name(found.first())));
+  if (spec.has_float64) return;
+  walk(kernel, [&](const UOp& u) {
+    if (u.dtype().kind() == Scalar::Float64) throw DTypeError(fmt::format("{} has no float64", spec.name));
+  });
 }
 
 // Of OPTS=random:7, the 7.
@@ -63,11 +69,11 @@ UOp with_opts_told(const UOp& program, const Opts& opts) {
 
 }  // namespace
 
-UOp lower_to_program(const UOp& kernel, const DeviceSpec& spec, OptChoice choice) {
+UOp lower_to_program(const UOp& kernel, const DeviceSpec& device, OptChoice choice) {
   if (kernel.op() != Op::SINK)
     throw Error(fmt::format("code is generated from kernels, SINKs; given {}", name(kernel.op())));
   check_boundary(kernel, Level::kernel, "schedule");
-  refuse_what_the_device_lacks(kernel, spec);
+  refuse_what_the_device_lacks(kernel, device);
   // memory is read by LOADs and written through addresses; each address has one index
   UOp program = to_addresses(kernel);
   // index arithmetic and loops as simple as they get; gates are outermost in their index
@@ -78,8 +84,11 @@ UOp lower_to_program(const UOp& kernel, const DeviceSpec& spec, OptChoice choice
   Opts opts = given_opts(kernel, choice);
   if (!opts.empty() && !untouchable.empty())
     throw Error(fmt::format("{} does not apply: {}", opts[0].text(), untouchable));
-  // what costs much and several loops need is computed once
-  if (optimised) program = keep_rows(program, spec);
+  // one thread does all of it if it has to be done in order
+  DeviceSpec spec = device;
+  if (spec.workgroup_threads > 1 && !must_be_in_order(program).empty()) spec.workgroup_threads = 1;
+  // what costs much and several loops need is computed once; the LOCAL memory of workgroups is for other things
+  if (optimised && device.workgroup_threads <= 1) program = keep_rows(program, spec);
   // loops are split and have their kinds
   if (optimised && opts.empty())
     opts = random_seed() ? random_opts(program, spec, *random_seed()) : choose_opts(program, spec);
@@ -87,8 +96,11 @@ UOp lower_to_program(const UOp& kernel, const DeviceSpec& spec, OptChoice choice
     program = graph_rewrite(apply_opts(program, opts, spec), symbolic, {.name = "simplify split loops"});
     program = simplify_loops(program, {Op::REDUCE});  // what is packed is read in order
   }
-  // no UPCAST and UNROLL: lanes and copies (here: GROUP_REDUCE through LOCAL memory)
+  // no UPCAST and UNROLL: lanes and copies
   program = expand(with_opts_told(program, opts));
+  // no ranges of workgroups and threads: hardware indices, and LOCAL memory for what threads reduce together
+  if (spec.workgroup_threads > 1)
+    program = graph_rewrite(ranges_to_workgroups(program, spec), symbolic, {.name = "simplify workgroups"});
   program = kinds_to_loops(program, spec);
   // no REDUCE: registers that are accumulated into
   const bool fused = choice == OptChoice::best && spec.has_fma && !env::NOOPT();
@@ -112,12 +124,16 @@ UOp lower_to_program(const UOp& kernel, const DeviceSpec& spec, OptChoice choice
 
 LinearProgram lower(const UOp& kernel, const DeviceSpec& spec, OptChoice choice) {
   LinearProgram program = linearize(lower_to_program(kernel, spec, choice));
+  if (spec.workgroup_threads > 1) add_barriers_to_loops(program);
   if (env::SPEC() > 0) check(program);
-  if (!program.opts.empty())
+  const bool has_groups = spec.workgroup_threads > 1 && !kernel.ops_below().contains(Op::SPECIAL);
+  if (!program.opts.empty() || has_groups)
     program.in_order = [kernel, spec] {
       KernelArg arg = kernel.arg().none() ? KernelArg() : kernel.arg().kernel();
       arg.opts.clear();
-      return lower(kernel.replace({.arg = arg}), spec);
+      DeviceSpec one_thread = spec;
+      one_thread.workgroup_threads = 1;
+      return lower(kernel.replace({.arg = arg}), one_thread);
     };
   return program;
 }

@@ -13,7 +13,7 @@ enum class OptChoice : uint8_t { given, best };
 // The kernel (SINK, kernel level) at program level, not yet in line. An Error for what is no kernel, or a
 // kernel that the device cannot run.
 // The opts that were applied are those of the result's KernelArg.
-UOp lower_to_program(const UOp& kernel, const DeviceSpec& spec, OptChoice choice = OptChoice::given);
+UOp lower_to_program(const UOp& kernel, const DeviceSpec& device, OptChoice choice = OptChoice::given);
 
 // The same, in line.
 LinearProgram lower(const UOp& kernel, const DeviceSpec& spec, OptChoice choice = OptChoice::given);

@@ -11,6 +11,7 @@
 #include "quern/codegen/pad.h"
 #include "quern/codegen/rebuild.h"
 #include "quern/codegen/strides.h"
+#include "quern/codegen/thread_slots.h"
 #include "quern/ir/linear.h"
 
 namespace quern {
@@ -73,9 +74,7 @@ class Application {
       case OptKind::LOCAL:
       case OptKind::GROUP:
       case OptKind::GROUPTOP:
-      case OptKind::NOLOCALS:
-        if (spec_.workgroup_threads <= 1) refuse("the device has no workgroups");
-        refuse("workgroups are not optimised yet");
+      case OptKind::NOLOCALS: workgroup(); return;
       case OptKind::PADTO: pad(); return;
     }
   }
@@ -152,6 +151,48 @@ class Application {
         split(k, n, AxisKind::UNROLL);
   }
 
+  void workgroup() {
+    if (spec_.workgroup_threads <= 1) refuse("the device has no workgroups");
+    if (opt_.kind == OptKind::NOLOCALS) {
+      if (threads_of(thread_slots(program_)) > 1) refuse("the kernel has threads already");
+      no_locals_ = true;
+      return;
+    }
+    if (no_locals_) refuse("NOLOCALS came before it");
+    if (opt_.kind == OptKind::LOCAL)
+      local();
+    else
+      group();
+    if (const int64_t threads = threads_of(thread_slots(program_)); threads > spec_.workgroup_threads)
+      refuse(fmt::format("the workgroup would have {} threads, the device has at most {}", threads,
+                         spec_.workgroup_threads));
+  }
+
+  void local() {
+    const size_t i = loop(opt_.axis);
+    if (is_reduce(i)) refuse(fmt::format("loop {} is that of a reduce: use GROUP", opt_.axis));
+    const int64_t n = amount(i);
+    walk(program_, [&](const UOp& u) {
+      if (u.op() != Op::END || std::ranges::find(u.src(), left_[i]) == u.src().end()) return;
+      walk(u.src(0), [&](const UOp& s) {
+        if (s.op() == Op::STORE && !is_open(index_of_address(s.src(0)).src(1), left_[i]))
+          refuse(fmt::format("all steps of loop {} write the same place", opt_.axis));
+      });
+    });
+    split(i, n, AxisKind::LOCAL);
+  }
+
+  void group() {
+    const size_t i = loop(opt_.axis);
+    if (!is_reduce(i)) refuse(fmt::format("loop {} is that of an output: use LOCAL", opt_.axis));
+    const int64_t n = amount(i);
+    const Place place = place_of(left_[i]);
+    const UOp steps = left_[i].src(0);
+    for (size_t k = loops_.outputs.size(); k < left_.size(); k++)
+      if (left_[k] && same(left_[k].src(0), steps) && (k == i || place_of(left_[k]) == place))
+        split(k, n, AxisKind::GROUP_REDUCE, opt_.kind == OptKind::GROUPTOP);
+  }
+
   void swap() {
     const size_t i = loop(opt_.axis), k = loop(opt_.amount);
     if (is_reduce(i) != is_reduce(k)) refuse("one loop is over outputs, the other that of a reduce");
@@ -164,6 +205,7 @@ class Application {
 
   // The outer part is that of the threads; it is outermost.
   void thread() {
+    if (spec_.workgroup_threads > 1) refuse("the threads of this device are those of workgroups: use LOCAL");
     if (threads_) refuse("the kernel has threads already");
     if (blocks_ > 0) refuse("the kernel has blocks already: threads are outside of these");
     const size_t i = loop_of_outputs();
@@ -175,6 +217,7 @@ class Application {
   // So many steps of the loop are a block, and the loop over blocks is around all loops but those over other
   // blocks.
   void block() {
+    if (spec_.workgroup_threads > 1) refuse("what workgroups do is not in blocks: use LOCAL");
     const size_t i = loop_of_outputs();
     if (outer_[i]) refuse(fmt::format("loop {} has blocks already", opt_.axis));
     split_outermost(i, amount(i), AxisKind::LOOP);
@@ -246,6 +289,7 @@ class Application {
   }
 
   void pack() {
+    if (spec_.workgroup_threads > 1) refuse("workgroups do not share what they copy yet");
     if (opt_.axis >= std::ssize(left_)) refuse(fmt::format("there is no loop {}", opt_.axis));
     UOp read;
     walk(program_, [&](const UOp& u) {
@@ -292,12 +336,14 @@ class Application {
     return place;
   }
 
-  void split(size_t i, int64_t n, AxisKind kind) {
+  // The new part has neighbouring steps, or with `on_top` the old one has.
+  void split(size_t i, int64_t n, AxisKind kind, bool on_top = false) {
     const UOp old = left_[i];
     const auto outer = static_cast<int64_t>(old.src(0).int_value()) / n;
     const UOp part = UOp::range(n, next_++, kind);
     left_[i] = outer == 1 ? UOp() : UOp::range(outer, old.arg().range().id, old.arg().range().kind);
-    replace(old, left_[i] ? left_[i] * n + part : part, left_[i] ? UOps{left_[i], part} : UOps{part});
+    const UOp whole = !left_[i] ? part : on_top ? part * outer + left_[i] : left_[i] * n + part;
+    replace(old, whole, left_[i] ? UOps{left_[i], part} : UOps{part});
   }
 
   void replace(const UOp& range, const UOp& value, const UOps& closed) {
@@ -323,7 +369,7 @@ class Application {
   Ints padded_;  // of each loop, the multiple that it was padded to; 0: it was not
   Opts packs_;
   Opt opt_;
-  bool threads_ = false;
+  bool threads_ = false, no_locals_ = false;
   int64_t next_ = 0, blocks_ = 0;
 };
 
@@ -388,6 +434,23 @@ Loops loops_of(const UOp& program) {
   return loops;
 }
 
+namespace {
+
+// A place that does not change with a loop.
+bool writes_one_place(const UOp& end) {
+  bool found = false;
+  walk(
+      end.src(0), [](const UOp& u) { return u.op() == Op::GROUP; },
+      [&](const UOp& u) {
+        if (u.op() != Op::STORE) return;
+        for (const UOp& r : end.src().subspan(1))
+          found |= r.op() == Op::RANGE && !is_open(index_of_address(u.src(0)), r);
+      });
+  return found;
+}
+
+}  // namespace
+
 std::string not_optimisable(const UOp& program) {
   constexpr OpSet kOwnMemory = {Op::DEFINE_REG, Op::DEFINE_LOCAL, Op::AFTER,     Op::BARRIER, Op::SPECIAL,
                                 Op::IF,         Op::STAGE,        Op::VECTORIZE, Op::GEP,     Op::NOOP};
@@ -408,6 +471,9 @@ std::string not_optimisable(const UOp& program) {
     if (!u.dtype().is_ptr() && u.dtype().lanes() != 1) why = "its kernel has vectors";
     if (u.op() == Op::INDEX && u.src(0).op() != Op::PARAM) why = "its kernel has casts of memory";
     if (u.op() == Op::STORE) stored.emplace(storage_of(u.src(0)), u.src(0));
+    if (u.op() == Op::STORE && index_of_address(u.src(0)).ops_below().contains(Op::LOAD))
+      why = "its kernel writes where memory says";
+    if (u.op() == Op::END && writes_one_place(u)) why = "its kernel writes one place in several steps";
   });
   if (!why.empty()) return why;
   // What is done at once must not depend on each other.

@@ -35,6 +35,7 @@ std::shared_ptr<const Program> compiled(Device& device, const UOp& kernel) {
   const LinearProgram program = lower(kernel, device.spec(), OptChoice::best);
   if (env::DEBUG() >= 6)
     std::fputs(fmt::format("linear {}\n{}", program.name, program.text()).c_str(), stderr);
+  if (env::DEBUG() >= 4) std::fputs(device.source(program).c_str(), stderr);
   return device.compile(program);
 }
 

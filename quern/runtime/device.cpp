@@ -25,9 +25,11 @@ constexpr Kind kKinds[] = {
 #ifdef QUERN_HAVE_LLVM
     {"CPU", open_cpu, true},
 #endif
-    {"INTERP", open_interp, true},
-    {"NULL", open_null, true},
-    {"DISK", open_disk, false},
+    {"INTERP", open_interp, true}, {"LINEAR", open_linear, true},
+#ifdef QUERN_HAVE_CL
+    {"CL", open_cl, true},
+#endif
+    {"NULL", open_null, true},     {"DISK", open_disk, false},
 };
 
 struct Parsed {
@@ -95,6 +97,8 @@ std::shared_ptr<const Program> Device::compile(const UOp& kernel) {
 std::shared_ptr<const Program> Device::compile(const LinearProgram& program) {
   throw DeviceError(fmt::format("{} runs kernels, not programs: {}", name_, program.name));
 }
+
+std::string Device::source(const LinearProgram& /*program*/) const { return ""; }
 
 // ---- memory of the host
 

@@ -61,6 +61,7 @@ class Device {
   virtual bool takes_programs() const { return false; }
   virtual std::shared_ptr<const Program> compile(const UOp& kernel);
   virtual std::shared_ptr<const Program> compile(const LinearProgram& program);
+  virtual std::string source(const LinearProgram& program) const;  // to be read; "" if there is none
 
  protected:
   Device(std::string name, DeviceSpec spec) : name_(std::move(name)), spec_(std::move(spec)) {}

@@ -7,7 +7,9 @@
 namespace quern {
 
 std::unique_ptr<Device> open_interp(const std::string& name, const std::string& detail);
+std::unique_ptr<Device> open_linear(const std::string& name, const std::string& detail);
 std::unique_ptr<Device> open_cpu(const std::string& name, const std::string& detail);  // if built with LLVM
+std::unique_ptr<Device> open_cl(const std::string& name, const std::string& detail);   // if built with OpenCL
 std::unique_ptr<Device> open_null(const std::string& name, const std::string& detail);
 std::unique_ptr<Device> open_disk(const std::string& name, const std::string& detail);
 

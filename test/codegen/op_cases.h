@@ -26,4 +26,9 @@ using RunKernel = std::function<void(const UOp& kernel, std::span<const Argument
 std::string difference_from_eval(const OpCase& what, std::mt19937_64& random, size_t values,
                                  const RunKernel& run);
 
+// The same for several ops in one kernel, a line for each difference: for devices whose compilers are slow.
+// Functions of float64 may be off by `steps` units in the last place.
+std::string differences_from_eval(std::span<const OpCase> cases, std::mt19937_64& random, size_t values,
+                                  int64_t steps, const RunKernel& run);
+
 }  // namespace quern

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "quern/ir/env.h"
+#include "quern/runtime/device.h"
 #include "test/engine/program.h"
 #include "test/fuzz.h"
 
@@ -14,8 +15,15 @@ namespace {
 enum class Kernels : uint8_t { chosen_opts, no_opts, random_opts };
 
 void compare(bool floats, const std::string& device = "INTERP", Kernels kernels = Kernels::chosen_opts) {
-  const uint64_t cases = device == "INTERP" ? 250 : kernels == Kernels::chosen_opts ? 150 : 50;
-  const FuzzPlan plan = fuzz_plan(cases, kernels == Kernels::chosen_opts ? 10'000 : 2'500);
+  const bool is_cl = device == "CL";  // whose compiler takes 0.3 s for a kernel
+  const bool chosen = kernels == Kernels::chosen_opts;
+  const FuzzPlan plan = fuzz_plan(device == "INTERP" ? 250
+                                  : is_cl            ? 4
+                                  : chosen           ? 150
+                                                     : 50,
+                                  is_cl    ? 200
+                                  : chosen ? 10'000
+                                           : 2'500);
   const env::Override noopt("NOOPT", kernels == Kernels::no_opts ? 1 : 0);
   for (uint64_t i = plan.first; i < plan.first + plan.cases; i++) {
     auto random = plan.generator(i);
@@ -41,6 +49,20 @@ TEST(ProgramFuzz, IntegersOnTheCpuAsScheduled) { compare(false, "CPU", Kernels::
 TEST(ProgramFuzz, FloatsOnTheCpuAsScheduled) { compare(true, "CPU", Kernels::no_opts); }
 TEST(ProgramFuzz, IntegersOnTheCpuWithRandomOpts) { compare(false, "CPU", Kernels::random_opts); }
 TEST(ProgramFuzz, FloatsOnTheCpuWithRandomOpts) { compare(true, "CPU", Kernels::random_opts); }
+
+TEST(ProgramFuzz, IntegersInWorkgroups) { compare(false, "LINEAR"); }
+TEST(ProgramFuzz, FloatsInWorkgroups) { compare(true, "LINEAR"); }
+
+void compare_on_cl(bool floats) {
+  try {
+    (void)Device::get("CL");
+  } catch (const DeviceError& e) {
+    GTEST_SKIP() << e.what();
+  }
+  compare(floats, "CL");
+}
+TEST(ProgramFuzz, IntegersOnCl) { compare_on_cl(false); }
+TEST(ProgramFuzz, FloatsOnCl) { compare_on_cl(true); }
 
 TEST(ProgramFuzz, FailuresAreShrunkAndPrinted) {
   using program::Call;

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <set>
 
+#include "quern/runtime/device.h"
 #include "test/ops/row.h"
 
 namespace quern::optest {
@@ -111,11 +112,13 @@ TEST(Making, UnitMatricesAndClasses) {
 TEST(Making, FromMemory) {
   std::vector<float> values{1, 2, 3, 4, 5, 6};
   const Tensor copied = Tensor::from(values, Shape{2, 3});
-  const Tensor blob = Tensor::from_blob(values.data(), {2, 3}, float32, nullptr);
   const Array want = counted(float32, {2, 3}, [](const Ints& i) { return i[0] * 3 + i[1] + 1; });
   EXPECT_EQ(differs(copied, want), "");
-  EXPECT_EQ(differs(blob, want), "");
-  EXPECT_EQ(differs(blob.T().contiguous(), swapped(want, 0, 1)), "");
+  if (Device::get(default_device()).is_host_memory()) {  // others cannot use it in place
+    const Tensor blob = Tensor::from_blob(values.data(), {2, 3}, float32, nullptr);
+    EXPECT_EQ(differs(blob, want), "");
+    EXPECT_EQ(differs(blob.T().contiguous(), swapped(want, 0, 1)), "");
+  }
   EXPECT_EQ(differs(Tensor::from_bytes(values.data(), 24, {6}, float32), reshaped(want, {6})), "");
   EXPECT_EQ(Tensor::from(std::vector<float>{}).bytes().size(), 0U);
   EXPECT_EQ(Tensor::from(std::vector<int8_t>{1, 0, 2}, {}, {.dtype = float64}).to_vector<double>(),

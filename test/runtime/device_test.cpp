@@ -43,7 +43,7 @@ TEST(Device, Names) {
   EXPECT_NE(&Device::get("INTERP:1"), &Device::get("INTERP"));
   EXPECT_EQ(Device::canonical("disk:/tmp/File"), "DISK:/tmp/File");
   EXPECT_EQ(error_of([] { Device::get("ABACUS"); }),
-            "there is no device 'ABACUS'; there are CPU, INTERP, NULL, DISK:/path");
+            "there is no device 'ABACUS'; there are CPU, INTERP, LINEAR, CL, NULL, DISK:/path");
   EXPECT_THAT(error_of([] { Device::get(""); }), HasSubstr("there is no device ''"));
   EXPECT_THAT(error_of([] { Device::get("INTERP:x"); }), HasSubstr("expected a number"));
   EXPECT_THAT(error_of([] { Device::get("INTERP:99999999999999"); }), HasSubstr("expected a number"));

@@ -6,6 +6,7 @@
 #include "quern/ir/env.h"
 #include "quern/ir/movement.h"
 #include "quern/ir/saturate.h"
+#include "quern/runtime/device.h"
 #include "test/fuzz.h"
 #include "test/schedule/run.h"
 
@@ -240,6 +241,26 @@ TEST(ScheduleFuzz, OnTheCpu) {
   const FuzzPlan plan = fuzz_plan(200, 10'000);
   for (uint64_t i = plan.first; i < plan.first + plan.cases && !HasFatalFailure(); i++)
     compare(plan, i, i % 2 == 0 ? gpu_like() : cpu_like(), static_cast<int>(3 + i % 40), "CPU");
+}
+
+TEST(ScheduleFuzz, InWorkgroups) {
+  const FuzzPlan plan = fuzz_plan(500, 20'000);
+  for (uint64_t i = plan.first; i < plan.first + plan.cases && !HasFatalFailure(); i++) {
+    const env::Override local("PCONTIG", i % 2 == 0 ? 2 : 1);
+    compare(plan, i, gpu_like(), static_cast<int>(3 + i % 40), "WORKGROUPS");
+  }
+}
+
+TEST(ScheduleFuzz, OnCl) {
+  try {
+    (void)Device::get("CL");
+  } catch (const DeviceError& e) {
+    GTEST_SKIP() << e.what();
+  }
+  const env::Override local("PCONTIG", 2);
+  const FuzzPlan plan = fuzz_plan(3, 200);  // its compiler takes 0.3 s for a kernel
+  for (uint64_t i = plan.first; i < plan.first + plan.cases && !HasFatalFailure(); i++)
+    compare(plan, i, gpu_like(), static_cast<int>(3 + i % 20), "CL");
 }
 
 }  // namespace

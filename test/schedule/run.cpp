@@ -1,11 +1,15 @@
 #include "test/schedule/run.h"
 
+#include <fmt/format.h>
+
 #include <cstring>
 
+#include "quern/codegen/lower.h"
 #include "quern/engine/programs.h"
 #include "quern/ir/error.h"
 #include "quern/ir/node_map.h"
 #include "quern/runtime/device.h"
+#include "quern/runtime/interp/program.h"
 
 namespace quern {
 namespace {
@@ -48,6 +52,47 @@ std::vector<Const> from_bytes(const std::vector<std::byte>& bytes, DType dtype) 
   return values;
 }
 
+// All loops shared by threads, as far as that goes.
+UOp with_threads(const UOp& kernel, const DeviceSpec& spec) {
+  KernelArg arg = kernel.arg().none() ? KernelArg() : kernel.arg().kernel();
+  arg.opts.clear();
+  for (int loop = 0; loop < 5; loop++)
+    for (const char* opt : {"LOCAL", "GROUP", "GROUPTOP"})
+      for (const int amount : {0, 2}) {
+        arg.opts.push_back(fmt::format("{}({}, {})", opt, loop, amount));
+        try {
+          (void)lower_to_program(kernel.replace({.arg = arg}), spec);
+        } catch (const Error&) {
+          arg.opts.pop_back();
+        }
+      }
+  return kernel.replace({.arg = arg});
+}
+
+void run_in_line(const UOp& kernel, std::span<const Argument> arguments, const VariableValues& variables) {
+  DeviceSpec spec = gpu_like();
+  spec.has_float16 = spec.has_bfloat16 = spec.has_fp8 = false;
+  spec.workgroup_threads = 32;
+  const LinearProgram program = lower(with_threads(kernel, spec), spec, OptChoice::best);
+  check(program);
+  interp::InterpProgram(program).run(arguments, variables);
+}
+
+// On a device with memory of its own.
+void run_there(Device& device, const UOp& kernel, std::span<const Argument> host,
+               const VariableValues& variables) {
+  std::vector<Argument> there;
+  for (const Argument& a : host) {
+    there.push_back({device.allocate(a.bytes), a.bytes});
+    device.copy_in(there.back().memory, a.memory, a.bytes);
+  }
+  program_for(device, kernel)->run(there, variables);
+  for (size_t i = 0; i < host.size(); i++) {
+    device.copy_out(host[i].memory, there[i].memory, host[i].bytes);
+    device.free(there[i].memory, there[i].bytes);
+  }
+}
+
 }  // namespace
 
 DeviceSpec gpu_like() {
@@ -82,8 +127,10 @@ void run(const Schedule& schedule, Memory& memory, const std::map<std::string, i
     for (auto& b : bytes) arguments.push_back({b.data(), static_cast<int64_t>(b.size())});
     if (step.program.op() == Op::COPY)
       bytes[0] = bytes[1];
+    else if (device == "WORKGROUPS")
+      run_in_line(step.program, arguments, variables);
     else
-      program_for(Device::get(device), step.program)->run(arguments, variables);
+      run_there(Device::get(device), step.program, arguments, variables);
     for (size_t i = 0; i < bytes.size(); i++)
       memory[step.buffers[i]] = from_bytes(bytes[i], step.buffers[i].dtype());
   }

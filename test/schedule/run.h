@@ -21,7 +21,9 @@ class Memory {
   std::map<std::string, std::vector<Const>> contents_;
 };
 
-// Memory that is not there yet begins with a value that no program expects.
+// Memory that is not there yet begins with a value that no program expects. "WORKGROUPS" is no device: INTERP
+// runs what codegen makes for one like gpu_like(), with opts that split all loops among threads, where they
+// apply.
 void run(const Schedule& schedule, Memory& memory, const std::map<std::string, int64_t>& variables = {},
          const std::string& device = "INTERP");
 

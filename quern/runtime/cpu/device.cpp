@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "quern/ir/env.h"
+#include "quern/render/c.h"
 #include "quern/runtime/cpu/compile.h"
 #include "quern/runtime/devices.h"
 #include "quern/runtime/pool.h"
@@ -184,6 +185,8 @@ class CpuDevice : public HostDevice {
     if (env::DEBUG() >= 7) std::fputs(cpu::assembly(program).c_str(), stderr);
     return std::make_shared<CpuProgram>(program);
   }
+
+  std::string source(const LinearProgram& program) const override { return render_c(program).source; }
 
   // Fresh memory from the system is dear: each page of it is cleared when it is first touched.
   void* allocate(int64_t bytes) override {

@@ -45,7 +45,30 @@ class InterpDevice : public HostDevice {
   std::unordered_map<UOp, std::shared_ptr<const Program>> programs_;  // holds the kernels, too
 };
 
+// The same, of programs that codegen makes for such a GPU: what its passes do is seen without a renderer.
+DeviceSpec linear_spec() {
+  DeviceSpec spec = interp_spec();
+  spec.name = "LINEAR";
+  spec.has_float16 = spec.has_bfloat16 = spec.has_fp8 = false;
+  return spec;
+}
+
+class LinearDevice : public HostDevice {
+ public:
+  explicit LinearDevice(std::string name) : HostDevice(std::move(name), linear_spec()) {}
+
+  bool takes_programs() const override { return true; }
+  using HostDevice::compile;
+  std::shared_ptr<const Program> compile(const LinearProgram& program) override {
+    return std::make_shared<interp::InterpProgram>(program);
+  }
+};
+
 }  // namespace
+
+std::unique_ptr<Device> open_linear(const std::string& name, const std::string& /*detail*/) {
+  return std::make_unique<LinearDevice>(name);
+}
 
 std::unique_ptr<Device> open_interp(const std::string& name, const std::string& /*detail*/) {
   return std::make_unique<InterpDevice>(name);

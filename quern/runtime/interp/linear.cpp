@@ -16,7 +16,7 @@ class LinearCompiler {
     blocks_.push_back(emit_.new_block());
     code_.first_block = blocks_[0];
     for (const UOp& u : program.list) add(u);
-    QUERN_CHECK(blocks_.size() == 1, "a loop that is not closed:\n" + program.text());
+    QUERN_CHECK(blocks_.size() == 1 + groups_, "a loop that is not closed:\n" + program.text());
     return std::move(code_);
   }
 
@@ -40,6 +40,7 @@ class LinearCompiler {
     const int64_t size = memory.dtype().size();
     area.elements = size < 0 ? DType::kUnsized : size * memory.dtype().lanes();
     if (memory.op() == Op::PARAM) area.argument = memory.arg().integer();
+    area.is_of_thread = memory.op() == Op::DEFINE_REG;
     area.text = fmt::format("{} {}", name(memory.op()), memory.arg().integer());
     code_.areas.push_back(std::move(area));
     return known->second;
@@ -67,10 +68,25 @@ class LinearCompiler {
     return emit_.binary(block(), Op::MUL, at, emit_.constant(dtypes::index, Const::of_int(width)));
   }
 
-  void open(uint32_t variable, uint32_t end) {
+  void open(uint32_t variable, uint32_t end, bool is_of_groups = false) {
     const uint32_t inner = emit_.new_block();
-    emit_.loop(block(), {variable, end, inner});
+    emit_.loop(block(), {variable, end, inner, is_of_groups});
     blocks_.push_back(inner);
+  }
+
+  // Workgroups are steps of a loop that goes to the end of the program.
+  void special(const UOp& u) {
+    if (u.arg().text().starts_with("g")) {
+      QUERN_CHECK(blocks_.size() == 1 + groups_, "the index of a workgroup in a loop");
+      const uint32_t end = slot(u.src(0));
+      slots_[u] = emit_.new_slot();
+      open(slots_[u], end, true);
+      groups_++;
+      return;
+    }
+    if (!u.src(0).is_int_const()) refuse(u, "a symbolic number of threads");
+    slots_[u] = emit_.new_slot();
+    code_.threads.push_back({slots_[u], static_cast<int64_t>(u.src(0).int_value())});
   }
 
   void add(const UOp& u) {
@@ -125,7 +141,12 @@ class LinearCompiler {
           emit_.move(block(), to++, slot(u.src(0)) + static_cast<uint32_t>(lane));
         return;
       }
-      case Op::BARRIER: return;
+      case Op::SPECIAL: special(u); return;
+      case Op::BARRIER:
+        emit_.add(block(), {barrier});
+        code_.has_barrier.resize(code_.blocks.size());
+        for (const uint32_t b : blocks_) code_.has_barrier[b] = 1;
+        return;
       default: break;
     }
     if (!is_elementwise(u.op())) refuse(u, "INTERP does not run it in a linear program");
@@ -142,6 +163,7 @@ class LinearCompiler {
   Code code_;
   Emitter emit_{code_};
   std::vector<uint32_t> blocks_;
+  size_t groups_ = 0;
   std::unordered_map<UOp, uint32_t> slots_, areas_;
 };
 

@@ -37,6 +37,7 @@ struct Operation {
 struct Loop {
   uint32_t variable, end;  // slots
   uint32_t block;
+  bool is_of_groups = false;  // its steps are workgroups
 };
 
 // Memory that a kernel uses: an argument, or memory of its own.
@@ -44,7 +45,14 @@ struct Area {
   DType element;         // a scalar
   int64_t elements = 0;  // what the kernel was made for; kUnsized: all that the argument has
   int64_t argument = -1;
-  std::string text;  // for messages: "PARAM 0"
+  std::string text;           // for messages: "PARAM 0"
+  bool is_of_thread = false;  // each thread of a workgroup has one
+};
+
+// A thread index of a workgroup: 0 <= slot < size.
+struct ThreadIndex {
+  uint32_t slot;
+  int64_t size;
 };
 
 struct Variable {
@@ -63,6 +71,8 @@ struct Code {
   std::vector<Variable> variables;
   std::vector<Slot> slots;       // as they are at the start: constants
   std::vector<uint8_t> invalid;  // of each slot: it holds Invalid
+  std::vector<ThreadIndex> threads;
+  std::vector<uint8_t> has_barrier;  // of each block: all threads run it together
 };
 
 // The state of one run.
@@ -81,11 +91,16 @@ inline void run_block(uint32_t block, Machine& m) {
   for (const Instruction& in : m.code.blocks[block]) in.run(in, m);
 }
 
+// Code with threads: each thread of a workgroup runs to its next BARRIER, one after the other. An Error if
+// they wait at different ones. `start` is a thread at the start of the program.
+void run_workgroups(const Machine& start);
+
 // ---- instructions
 
 using Function = void (*)(const Instruction&, Machine&);
 
 void run_loop(const Instruction& in, Machine& m);  // a: a loop
+void barrier(const Instruction& in, Machine& m);   // nothing: run_workgroups() looks for it
 void copy(const Instruction& in, Machine& m);      // to = a
 void by_eval(const Instruction& in, Machine& m);   // to = operations[number](a, b, c), none of them Invalid
 void by_eval_or_invalid(const Instruction& in, Machine& m);  // the same, any of them may be Invalid

@@ -38,7 +38,10 @@ void InterpProgram::run(std::span<const Argument> arguments, const VariableValue
                               given->second, variable.min, variable.max));
     m.slots[variable.slot].i = given->second;
   }
-  run_block(code_.first_block, m);
+  if (code_.threads.empty())
+    run_block(code_.first_block, m);
+  else
+    run_workgroups(m);
 }
 
 }  // namespace quern::interp

@@ -1,0 +1,254 @@
+// The CL device: OpenCL, whatever it runs on.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <set>
+#include <unordered_map>
+
+#include "quern/ir/env.h"
+#include "quern/render/opencl.h"
+#include "quern/runtime/cl/queue.h"
+#include "quern/runtime/devices.h"
+
+namespace quern {
+namespace {
+
+using cl::api;
+using cl::Queue;
+using cl::succeed;
+
+// ---- programs
+
+// A kernel of OpenCL, built for a device.
+class Kernel {
+ public:
+  Kernel(Queue& queue, const LinearProgram& program, const DeviceSpec& spec, bool no_alias)
+      : queue_(queue), text_(render_opencl(program, no_alias)) {
+    int64_t threads = 1;
+    for (const UOp& t : text_.threads) threads *= static_cast<int64_t>(t.int_value());
+    if (threads > spec.workgroup_threads)
+      throw Error(fmt::format("kernel {}: workgroups of {} threads, {} has at most {}", program.name, threads,
+                              spec.name, spec.workgroup_threads));
+    if (text_.local_bytes > spec.local_bytes)
+      throw Error(fmt::format("kernel {}: {} bytes of LOCAL memory, {} has {}", program.name,
+                              text_.local_bytes, spec.name, spec.local_bytes));
+    if (env::DEBUG() >= 7) std::fputs(text_.source.c_str(), stderr);
+    build(program.name);
+    size_t most = 0;
+    succeed(api().clGetKernelWorkGroupInfo(kernel_, queue_.device(), CL_KERNEL_WORK_GROUP_SIZE, sizeof most,
+                                           &most, nullptr),
+            "clGetKernelWorkGroupInfo");
+    if (static_cast<size_t>(threads) > most) {
+      release();
+      throw Error(fmt::format("kernel {}: workgroups of {} threads, with its registers {} has at most {}",
+                              program.name, threads, spec.name, most));
+    }
+  }
+  Kernel(const Kernel&) = delete;
+  Kernel& operator=(const Kernel&) = delete;
+  ~Kernel() { release(); }
+
+  const OpenClProgram& text() const { return text_; }
+
+  void run(std::span<const Argument> arguments, const std::vector<int64_t>& variables,
+           const std::unordered_map<UOp, UOp>& values) const {
+    size_t global[3] = {1, 1, 1}, local[3] = {1, 1, 1};
+    for (size_t i = 0; i < text_.threads.size(); i++)
+      local[i] = static_cast<size_t>(text_.threads[i].int_value());
+    for (size_t i = 0; i < text_.groups.size(); i++) {
+      const UOp size =
+          text_.groups[i].is_const() ? text_.groups[i] : text_.groups[i].substitute(values).simplify();
+      QUERN_CHECK(size.is_int_const(), "a number of workgroups that is not known:\n" + size.text());
+      if (size.int_value() <= 0) return;
+      global[i] = static_cast<size_t>(size.int_value());
+    }
+    for (size_t i = 0; i < 3; i++) global[i] *= local[i];
+    const std::lock_guard lock(mutex_);  // arguments belong to the kernel
+    cl_uint next = 0;
+    const auto set = [&](const void* value, size_t size) {
+      succeed(api().clSetKernelArg(kernel_, next++, size, value), "clSetKernelArg");
+    };
+    for (const UOp& p : text_.params) {
+      const Argument& given = arguments[static_cast<size_t>(p.arg().integer())];
+      const cl::Place place = queue_.place(given.memory, given.bytes);
+      const cl_long offset = place.offset;
+      set(&place.buffer, sizeof place.buffer);
+      set(&offset, sizeof offset);
+    }
+    for (size_t i = 0; i < variables.size(); i++) {
+      const cl_long wide = variables[i];
+      const auto narrow = static_cast<cl_int>(wide);
+      if (text_.variables[i].dtype().bits() == 64)
+        set(&wide, sizeof wide);
+      else
+        set(&narrow, sizeof narrow);
+    }
+    succeed(
+        api().clEnqueueNDRangeKernel(queue_.queue(), kernel_, 3, nullptr, global, local, 0, nullptr, nullptr),
+        text_.kernel.c_str());
+    succeed(api().clFlush(queue_.queue()), "clFlush");
+    if (env::DEBUG() >= 2) succeed(api().clFinish(queue_.queue()), text_.kernel.c_str());  // its time is told
+  }
+
+ private:
+  void build(const std::string& name) {
+    cl_int status = CL_SUCCESS;
+    const char* source = text_.source.c_str();
+    program_ = api().clCreateProgramWithSource(queue_.context(), 1, &source, nullptr, &status);
+    succeed(status, "clCreateProgramWithSource");
+    cl_device_id device = queue_.device();
+    status = api().clBuildProgram(program_, 1, &device, queue_.build_options().c_str(), nullptr, nullptr);
+    if (status != CL_SUCCESS) {
+      std::string log(65536, '\0');
+      size_t size = 0;
+      if (api().clGetProgramBuildInfo(program_, device, CL_PROGRAM_BUILD_LOG, log.size(), log.data(),
+                                      &size) != CL_SUCCESS)
+        size = 0;
+      log.resize(std::min(size, log.size()));
+      release();
+      throw DeviceError(fmt::format("CL: kernel {} does not compile: {}\n{}\n{}", name,
+                                    cl::error_text(status), log.c_str(), text_.source));
+    }
+    kernel_ = api().clCreateKernel(program_, text_.kernel.c_str(), &status);
+    if (status == CL_SUCCESS) return;
+    release();
+    succeed(status, "clCreateKernel");
+  }
+  void release() {
+    if (kernel_ != nullptr) api().clReleaseKernel(kernel_);
+    if (program_ != nullptr) api().clReleaseProgram(program_);
+    kernel_ = nullptr, program_ = nullptr;
+  }
+
+  Queue& queue_;
+  const OpenClProgram text_;
+  cl_program program_ = nullptr;
+  cl_kernel kernel_ = nullptr;
+  mutable std::mutex mutex_;
+};
+
+class ClProgram : public Program {
+ public:
+  ClProgram(Queue& queue, LinearProgram program, const DeviceSpec& spec)
+      : queue_(queue), spec_(spec), program_(std::move(program)), kernel_(queue, program_, spec, true) {
+    for (const UOp& u : program_.list)
+      if (u.op() == Op::STORE && storage_of(u.src(0)).op() == Op::PARAM)
+        written_.insert(storage_of(u.src(0)).arg().integer());
+  }
+
+  void run(std::span<const Argument> arguments, const VariableValues& variables) const override {
+    for (const UOp& p : kernel_.text().params) check(p, arguments);
+    const bool overlapping = overlap(arguments);
+    const Kernel& kernel = overlapping ? kernel_for_overlaps() : kernel_;
+    std::vector<int64_t> values;
+    std::unordered_map<UOp, UOp> known;
+    for (const UOp& v : kernel.text().variables) {
+      values.push_back(checked(v, variables));
+      known.emplace(v, UOp::constant(v.dtype(), values.back()));
+    }
+    kernel.run(arguments, values, known);
+  }
+  Texts opts() const override { return program_.opts; }
+
+ private:
+  void check(const UOp& param, std::span<const Argument> arguments) const {
+    const int64_t slot = param.arg().integer(), size = param.dtype().size();
+    if (slot >= std::ssize(arguments))
+      throw Error(fmt::format("kernel {}: PARAM {} has no argument, {} are given", program_.name, slot,
+                              arguments.size()));
+    const Argument& given = arguments[static_cast<size_t>(slot)];
+    if (size > given.bytes / param.dtype().base().bytes())
+      throw Error(fmt::format("kernel {}: PARAM {} needs {} elements of {}, its argument has {} bytes",
+                              program_.name, slot, size, param.dtype().base().name(), given.bytes));
+  }
+  int64_t checked(const UOp& variable, const VariableValues& variables) const {
+    const VariableArg& v = variable.arg().variable();
+    const auto given = variables.find(v.name);
+    if (given == variables.end())
+      throw Error(fmt::format("kernel {}: variable {} has no value", program_.name, v.name));
+    if (given->second < v.min || given->second > v.max)
+      throw Error(fmt::format("kernel {}: variable {} is {}, not from {} to {}", program_.name, v.name,
+                              given->second, v.min, v.max));
+    return given->second;
+  }
+
+  bool overlap(std::span<const Argument> arguments) const {
+    for (const int64_t slot : written_) {
+      const Argument& a = arguments[static_cast<size_t>(slot)];
+      for (const UOp& p : kernel_.text().params) {
+        const Argument& b = arguments[static_cast<size_t>(p.arg().integer())];
+        const auto *x = static_cast<const std::byte*>(a.memory), *y = static_cast<const std::byte*>(b.memory);
+        if (p.arg().integer() != slot && x < y + b.bytes && y < x + a.bytes) return true;
+      }
+    }
+    return false;
+  }
+  const Kernel& kernel_for_overlaps() const {
+    const std::lock_guard lock(mutex_);
+    if (!overlapping_)
+      overlapping_ =
+          std::make_unique<Kernel>(queue_, program_.in_order ? program_.in_order() : program_, spec_, false);
+    return *overlapping_;
+  }
+
+  Queue& queue_;
+  const DeviceSpec& spec_;
+  const LinearProgram program_;
+  const Kernel kernel_;
+  std::set<int64_t> written_;
+  mutable std::mutex mutex_;
+  mutable std::unique_ptr<Kernel> overlapping_;
+};
+
+// ---- the device
+
+class ClDevice : public Device {
+ public:
+  ClDevice(std::string name, cl_device_id device) : Device(name, cl::spec_of(device, name)), queue_(device) {}
+
+  bool takes_programs() const override { return true; }
+  using Device::compile;
+  std::shared_ptr<const Program> compile(const LinearProgram& program) override {
+    return std::make_shared<ClProgram>(queue_, program, spec());
+  }
+  std::string source(const LinearProgram& program) const override { return render_opencl(program).source; }
+
+  void* allocate(int64_t bytes) override { return queue_.allocate(bytes, name()); }
+  void free(void* memory, int64_t /*bytes*/) noexcept override { queue_.free(memory); }
+  void copy_in(void* to, const void* from, int64_t bytes) override {
+    if (bytes <= 0) return;
+    const cl::Place place = queue_.place(to, bytes);
+    succeed(
+        api().clEnqueueWriteBuffer(queue_.queue(), place.buffer, CL_TRUE, static_cast<size_t>(place.offset),
+                                   static_cast<size_t>(bytes), from, 0, nullptr, nullptr),
+        "copying to the device");
+  }
+  void copy_out(void* to, const void* from, int64_t bytes) override {
+    if (bytes <= 0) return;
+    const cl::Place place = queue_.place(from, bytes);
+    succeed(
+        api().clEnqueueReadBuffer(queue_.queue(), place.buffer, CL_TRUE, static_cast<size_t>(place.offset),
+                                  static_cast<size_t>(bytes), to, 0, nullptr, nullptr),
+        "copying from the device");
+  }
+
+ private:
+  Queue queue_;
+};
+
+}  // namespace
+
+std::unique_ptr<Device> open_cl(const std::string& name, const std::string& detail) {
+  const std::vector<cl_device_id> all = cl::devices();
+  const auto number = static_cast<size_t>(std::stoi(detail));
+  if (number >= all.size()) {
+    std::vector<std::string> names;
+    for (cl_device_id device : all)
+      names.push_back(fmt::format("CL:{} {}", names.size(), cl::name_of(device)));
+    throw DeviceError(
+        fmt::format("{}: there is no such OpenCL device; there are {}", name, fmt::join(names, ", ")));
+  }
+  return std::make_unique<ClDevice>(name, all[number]);
+}
+
+}  // namespace quern
