@@ -90,7 +90,7 @@ UOp lower_to_program(const UOp& kernel, const DeviceSpec& device, OptChoice choi
   // what costs much and several loops need is computed once; the LOCAL memory of workgroups is for other things
   if (optimised && device.workgroup_threads <= 1) program = keep_rows(program, spec);
   // loops are split and have their kinds
-  if (optimised && opts.empty())
+  if (optimised && opts.empty() && spec.workgroup_threads == device.workgroup_threads)
     opts = random_seed() ? random_opts(program, spec, *random_seed()) : choose_opts(program, spec);
   if (!opts.empty()) {
     program = graph_rewrite(apply_opts(program, opts, spec), symbolic, {.name = "simplify split loops"});
