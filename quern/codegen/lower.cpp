@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <cstdio>
+
 #include "quern/codegen/accumulate.h"
 #include "quern/codegen/addresses.h"
 #include "quern/codegen/decompose.h"
@@ -84,7 +86,10 @@ UOp lower_to_program(const UOp& kernel, const DeviceSpec& spec, OptChoice choice
 }
 
 LinearProgram lower(const UOp& kernel, const DeviceSpec& spec, OptChoice choice) {
-  LinearProgram program = linearize(lower_to_program(kernel, spec, choice));
+  const UOp graph = lower_to_program(kernel, spec, choice);
+  if (env::DEBUG() >= 5)
+    std::fputs(fmt::format("scheduled\n{}\noptimised\n{}\n", kernel.text(), graph.text()).c_str(), stderr);
+  LinearProgram program = linearize(graph);
   if (env::SPEC() > 0) check(program);
   if (!program.opts.empty())
     program.in_order = [kernel, spec] {
