@@ -86,7 +86,18 @@ constexpr const char* kPasses =
     "loop-vectorize<no-interleave-forced-only;no-vectorize-forced-only>,"
     "instcombine<max-iterations=1;no-verify-fixpoint>,simplifycfg,loop-mssa(licm<allowspeculation>))";
 
-void optimise(llvm::Module& module, llvm::TargetMachine& target) {
+// Large programs: LLVM's vectoriser, scheduler and register allocators take time that is quadratic in the length of
+// straight code. So it is cut, nothing puts it together again, and from some size on the quick code generator has to
+// do.
+constexpr const char* kPassesOfLarge =
+    "function(sroa<modify-cfg>,early-cse<memssa>,instcombine<max-iterations=1;no-verify-fixpoint>,"
+    "loop-mssa(licm<allowspeculation>))";
+constexpr int64_t kLarge = 3000, kHuge = 12000;  // instructions
+constexpr int64_t kLongestBlock = 500;
+
+bool is_large(const LinearProgram& program) { return std::ssize(program.list) > kLarge; }
+
+void optimise(llvm::Module& module, llvm::TargetMachine& target, bool large) {
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
   llvm::CGSCCAnalysisManager calls;
@@ -98,13 +109,14 @@ void optimise(llvm::Module& module, llvm::TargetMachine& target) {
   passes.registerLoopAnalyses(loops);
   passes.crossRegisterProxies(loops, functions, calls, modules);
   llvm::ModulePassManager pipeline;
-  succeed(passes.parsePassPipeline(pipeline, kPasses));
+  succeed(passes.parsePassPipeline(pipeline, large ? kPassesOfLarge : kPasses));
   pipeline.run(module, modules);
 }
 
 LlvmProgram rendered(const LinearProgram& program, llvm::LLVMContext& context, const Machine& machine,
                      bool no_alias) {
-  LlvmProgram result = render_llvm(program, context, {.no_alias = no_alias});
+  LlvmProgram result = render_llvm(
+      program, context, {.no_alias = no_alias, .longest_block = is_large(program) ? kLongestBlock : 0});
   result.module->setDataLayout(machine->createDataLayout());
   result.module->setTargetTriple(machine->getTargetTriple().str());
   return result;
@@ -126,7 +138,7 @@ Code compile(const LinearProgram& program, bool no_alias) {
   llvm::LLVMContext context;
   const Machine machine;
   const LlvmProgram made = rendered(program, context, machine, no_alias);
-  optimise(*made.module, *machine);
+  optimise(*made.module, *machine, is_large(program));
   Code code;
   code.name = program.name, code.function = made.function, code.opts = program.opts;
   code.scratch_bytes = made.scratch_bytes;
@@ -145,6 +157,9 @@ Code compile(const LinearProgram& program, bool no_alias) {
     QUERN_CHECK(made.threads.is_int_const(), "a number of threads that is not constant");
     code.threads = static_cast<int64_t>(made.threads.int_value());
   }
+  machine->setOptLevel(std::ssize(program.list) > kHuge ? llvm::CodeGenOptLevel::None
+                                                        : llvm::CodeGenOptLevel::Default);
+  machine->setFastISel(std::ssize(program.list) > kHuge);
   code.object = emit(*made.module, machine);
   return code;
 }
@@ -192,7 +207,7 @@ std::string llvm_text(const LinearProgram& program, bool optimised) {
   llvm::LLVMContext context;
   const Machine machine;
   const LlvmProgram made = rendered(program, context, machine, true);
-  if (optimised) optimise(*made.module, *machine);
+  if (optimised) optimise(*made.module, *machine, is_large(program));
   std::string text;
   llvm::raw_string_ostream out(text);
   made.module->print(out, nullptr);
