@@ -31,7 +31,8 @@ struct LlvmProgram {
 struct LlvmOptions {
   // PARAMs are different memory: what is written through one is not read through another.
   bool no_alias = true;
-  // The longest run of instructions without a jump: code generators take time that is quadratic in it. 0: any.
+  // The longest run of instructions without a jump: code generators take time that is quadratic in it. 0:
+  // any.
   int64_t longest_block = 0;
 };
 

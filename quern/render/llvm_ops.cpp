@@ -69,7 +69,8 @@ constexpr bool kBranches = true;
 constexpr bool kBranches = false;
 #endif
 Value* extreme(llvm::IRBuilder<>& b, Value* x, Value* y, bool greatest) {
-  // The instruction gives its second operand where neither is greater: both ways are the same value, or zeros.
+  // The instruction gives its second operand where neither is greater: both ways are the same value, or
+  // zeros.
   auto pick = [&](Value* first, Value* second) {
     Value* better = greatest ? b.CreateFCmpOGT(first, second) : b.CreateFCmpOLT(first, second);
     return b.CreateBitCast(b.CreateSelect(better, first, second),

@@ -86,9 +86,14 @@ constexpr const char* kPasses =
     "loop-vectorize<no-interleave-forced-only;no-vectorize-forced-only>,"
     "instcombine<max-iterations=1;no-verify-fixpoint>,simplifycfg,loop-mssa(licm<allowspeculation>))";
 
-// Large programs: LLVM's vectoriser, scheduler and register allocators take time that is quadratic in the length of
-// straight code. So it is cut, nothing puts it together again, and from some size on the quick code generator has to
-// do.
+// Programs that have their vectors already.
+constexpr const char* kPassesOfVectors =
+    "function(sroa<modify-cfg>,early-cse<memssa>,instcombine<max-iterations=1;no-verify-fixpoint>,"
+    "simplifycfg,loop-mssa(licm<allowspeculation>))";
+
+// Large programs: LLVM's vectoriser, scheduler and register allocators take time that is quadratic in the
+// length of straight code. So it is cut, nothing puts it together again, and from some size on the quick code
+// generator has to do.
 constexpr const char* kPassesOfLarge =
     "function(sroa<modify-cfg>,early-cse<memssa>,instcombine<max-iterations=1;no-verify-fixpoint>,"
     "loop-mssa(licm<allowspeculation>))";
@@ -97,7 +102,15 @@ constexpr int64_t kLongestBlock = 500;
 
 bool is_large(const LinearProgram& program) { return std::ssize(program.list) > kLarge; }
 
-void optimise(llvm::Module& module, llvm::TargetMachine& target, bool large) {
+const char* passes_for(const LinearProgram& program) {
+  if (is_large(program)) return kPassesOfLarge;
+  const bool vectors = std::ranges::any_of(program.list, [](const UOp& u) {
+    return u.op() == Op::STORE && u.src(1).dtype().lanes() > 1 && storage_of(u.src(0)).op() == Op::PARAM;
+  });
+  return vectors ? kPassesOfVectors : kPasses;
+}
+
+void optimise(llvm::Module& module, llvm::TargetMachine& target, const char* list) {
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
   llvm::CGSCCAnalysisManager calls;
@@ -109,7 +122,7 @@ void optimise(llvm::Module& module, llvm::TargetMachine& target, bool large) {
   passes.registerLoopAnalyses(loops);
   passes.crossRegisterProxies(loops, functions, calls, modules);
   llvm::ModulePassManager pipeline;
-  succeed(passes.parsePassPipeline(pipeline, large ? kPassesOfLarge : kPasses));
+  succeed(passes.parsePassPipeline(pipeline, list));
   pipeline.run(module, modules);
 }
 
@@ -138,7 +151,7 @@ Code compile(const LinearProgram& program, bool no_alias) {
   llvm::LLVMContext context;
   const Machine machine;
   const LlvmProgram made = rendered(program, context, machine, no_alias);
-  optimise(*made.module, *machine, is_large(program));
+  optimise(*made.module, *machine, passes_for(program));
   Code code;
   code.name = program.name, code.function = made.function, code.opts = program.opts;
   code.scratch_bytes = made.scratch_bytes;
@@ -207,7 +220,7 @@ std::string llvm_text(const LinearProgram& program, bool optimised) {
   llvm::LLVMContext context;
   const Machine machine;
   const LlvmProgram made = rendered(program, context, machine, true);
-  if (optimised) optimise(*made.module, *machine, is_large(program));
+  if (optimised) optimise(*made.module, *machine, passes_for(program));
   std::string text;
   llvm::raw_string_ostream out(text);
   made.module->print(out, nullptr);
