@@ -95,14 +95,17 @@ constexpr const char* kPassesOfVectors =
 // length of straight code. So it is cut, nothing puts it together again, and from some size on the quick code
 // generator has to do.
 constexpr const char* kPassesOfLarge =
-    "function(sroa<modify-cfg>,early-cse<memssa>,instcombine<max-iterations=1;no-verify-fixpoint>,"
+    "function(sroa<modify-cfg>,early-cse<memssa>,"
     "loop-mssa(licm<allowspeculation>))";
+constexpr const char* kPassesOfHuge = "function(sroa<modify-cfg>,early-cse<memssa>)";
 constexpr int64_t kLarge = 3000, kHuge = 12000;  // instructions
 constexpr int64_t kLongestBlock = 500;
 
 bool is_large(const LinearProgram& program) { return std::ssize(program.list) > kLarge; }
+bool is_huge(const LinearProgram& program) { return std::ssize(program.list) > kHuge; }
 
 const char* passes_for(const LinearProgram& program) {
+  if (is_huge(program)) return kPassesOfHuge;
   if (is_large(program)) return kPassesOfLarge;
   const bool vectors = std::ranges::any_of(program.list, [](const UOp& u) {
     return u.op() == Op::STORE && u.src(1).dtype().lanes() > 1 && storage_of(u.src(0)).op() == Op::PARAM;
@@ -170,9 +173,8 @@ Code compile(const LinearProgram& program, bool no_alias) {
     QUERN_CHECK(made.threads.is_int_const(), "a number of threads that is not constant");
     code.threads = static_cast<int64_t>(made.threads.int_value());
   }
-  machine->setOptLevel(std::ssize(program.list) > kHuge ? llvm::CodeGenOptLevel::None
-                                                        : llvm::CodeGenOptLevel::Default);
-  machine->setFastISel(std::ssize(program.list) > kHuge);
+  machine->setOptLevel(is_huge(program) ? llvm::CodeGenOptLevel::None : llvm::CodeGenOptLevel::Default);
+  machine->setFastISel(is_huge(program));
   code.object = emit(*made.module, machine);
   return code;
 }
