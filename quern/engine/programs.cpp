@@ -92,7 +92,7 @@ std::shared_ptr<const Program> program_for(Device& device, const UOp& kernel) {
 }
 
 void compile_ahead(const std::vector<std::pair<Device*, UOp>>& kernels) {
-  if (env::DEBUG() >= 4) return;  // it prints, in order
+  if (env::DEBUG() >= 4 || !env::REWRITE_TRACE().empty()) return;  // these tell in order
   std::vector<const std::pair<Device*, UOp>*> missing;
   std::set<std::pair<const Device*, const void*>> seen;
   for (const auto& one : kernels)

@@ -18,9 +18,14 @@ namespace {
 
 // ---- where code comes from
 
-// DEBUG=4 shows sources, so they have to be made.
+// Whoever wants to see or check how code is made gets it made.
+bool wants_to_see() {
+  return env::DEBUG() >= 4 || env::SPEC() > 0 || env::TRACK_MATCH_STATS() > 0 ||
+         !env::REWRITE_TRACE().empty();
+}
+
 std::optional<Code> kept(DiskCache* cache, const std::string& key) {
-  if (cache == nullptr || key.empty() || env::DEBUG() >= 4) return {};
+  if (cache == nullptr || key.empty() || wants_to_see()) return {};
   const std::optional<std::string> bytes = cache->find(key);
   return bytes ? Code::from(*bytes) : std::nullopt;
 }
