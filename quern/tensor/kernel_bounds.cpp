@@ -66,8 +66,8 @@ UOp within(const UOp& index, const UOp& size, int64_t lanes, const UOp& memory) 
           name_of(memory),
           last.is_int_const() ? fmt::format("{}", static_cast<int64_t>(last.int_value())) : last.text()));
   }
-  const UOp all = gated ? UOp(index.src(0)) & inside : inside;
-  const UOp result = where(all, position, UOp::invalid(position.dtype()));
+  const UOp condition = gated ? UOp(index.src(0)) & inside : inside;
+  const UOp result = where(condition, position, UOp::invalid(position.dtype()));
   return gated && same(result.simplify(), index.simplify()) ? index : result;
 }
 

@@ -132,6 +132,7 @@ void CpuProgram::run(std::span<const Argument> arguments, const VariableValues& 
   for (const Code::Param& p : code_.params)
     memory[static_cast<size_t>(p.slot)] = checked(code_, p, arguments);
   std::vector<int64_t> values;
+  values.reserve(code_.variables.size());
   for (const Code::Variable& v : code_.variables) values.push_back(checked(code_, v, variables));
   const bool overlaps = overlap(arguments);
   const Code& code = overlaps ? for_overlaps().code : code_;
