@@ -12,7 +12,7 @@ if(QUERN_LLVM)
     message(WARNING "LLVM 19 (Debian: llvm-19-dev) is not there: quern is built without the device CPU")
   endif()
 endif()
-list(FILTER library_headers EXCLUDE REGEX "/quern/render/llvm_ops\\.h$")  # it includes LLVM's: not for users
+list(FILTER library_headers EXCLUDE REGEX "/quern/(render/llvm_ops|runtime/cpu/succeed)\\.h$")  # it includes LLVM's: not for users
 if(NOT llvm_library)
   list(FILTER library_sources EXCLUDE REGEX ${llvm_sources})
 endif()

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <cstdio>
 
 #include "quern/codegen/accumulate.h"
 #include "quern/codegen/actions.h"
@@ -123,7 +124,10 @@ UOp lower_to_program(const UOp& kernel, const DeviceSpec& device, OptChoice choi
 }
 
 LinearProgram lower(const UOp& kernel, const DeviceSpec& spec, OptChoice choice) {
-  LinearProgram program = linearize(lower_to_program(kernel, spec, choice));
+  const UOp graph = lower_to_program(kernel, spec, choice);
+  if (env::DEBUG() >= 5)
+    std::fputs(fmt::format("scheduled\n{}\noptimised\n{}\n", kernel.text(), graph.text()).c_str(), stderr);
+  LinearProgram program = linearize(graph);
   if (spec.workgroup_threads > 1) add_barriers_to_loops(program);
   if (env::SPEC() > 0) check(program);
   const bool has_groups = spec.workgroup_threads > 1 && !kernel.ops_below().contains(Op::SPECIAL);

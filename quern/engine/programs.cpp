@@ -2,10 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+#include <atomic>
 #include <cstdio>
 #include <map>
 #include <mutex>
+#include <set>
 #include <string>
+#include <thread>
 #include <unordered_map>
 
 #include "quern/codegen/lower.h"
@@ -31,12 +36,42 @@ Programs& programs() {
   return *made;
 }
 
+// What a program is made from, for caches beyond this process. Of the environment all that is not known to
+// have nothing to do with it.
+std::string key_of(const Device& device, const UOp& kernel) {
+  constexpr std::array<std::string_view, 11> kElsewhere = {
+      "DEBUG",    "SPEC",  "TRACK_MATCH_STATS", "REWRITE_TRACE", "DEVICE",
+      "NO_COLOR", "CACHE", "QUERN_CACHE_DIR",   "CACHE_LIMIT",   "GUARD",
+      "RING"};
+  std::string key = fmt::format("{} {}", kernel.key(), device.spec().text());
+  for (const env::Variable& v : env::detail::rows) {
+    const std::string_view name = v.name;
+    if (std::ranges::find(kElsewhere, name) != kElsewhere.end()) continue;
+    if (v.kind == env::Kind::text)
+      key += fmt::format(" {}='{}'", name, env::get_text(name));
+    else
+      key += fmt::format(" {}={}", name, env::get(name));
+  }
+  return key;
+}
+
 std::shared_ptr<const Program> compiled(Device& device, const UOp& kernel) {
-  const LinearProgram program = lower(kernel, device.spec(), OptChoice::best);
-  if (env::DEBUG() >= 6)
-    std::fputs(fmt::format("linear {}\n{}", program.name, program.text()).c_str(), stderr);
-  if (env::DEBUG() >= 4) std::fputs(device.source(program).c_str(), stderr);
-  return device.compile(program);
+  return device.compile_source(ProgramSource{
+      key_of(device, kernel), [&device, kernel] {
+        LinearProgram program = lower(kernel, device.spec(), OptChoice::best);
+        if (env::DEBUG() >= 6)
+          std::fputs(fmt::format("linear {}\n{}", program.name, program.text()).c_str(), stderr);
+        if (env::DEBUG() >= 4) std::fputs(device.source(program).c_str(), stderr);
+        return program;
+      }});
+}
+
+Programs::Key key_in_force(const Device& device) { return {&device, !env::NOOPT(), env::OPTS()}; }
+
+bool is_known(const Device& device, const UOp& kernel) {
+  Programs& all = programs();
+  const std::lock_guard lock(all.mutex);
+  return all.programs[key_in_force(device)].contains(kernel);
 }
 
 }  // namespace
@@ -44,7 +79,7 @@ std::shared_ptr<const Program> compiled(Device& device, const UOp& kernel) {
 std::shared_ptr<const Program> program_for(Device& device, const UOp& kernel) {
   if (!device.takes_programs()) return device.compile(kernel);
   Programs& all = programs();
-  const Programs::Key key{&device, !env::NOOPT(), env::OPTS()};
+  const Programs::Key key = key_in_force(device);
   {
     const std::lock_guard lock(all.mutex);
     const auto& programs = all.programs[key];
@@ -55,6 +90,31 @@ std::shared_ptr<const Program> program_for(Device& device, const UOp& kernel) {
   auto& known = all.programs[key];
   if (known.size() >= Programs::kMost) known.clear();
   return known.emplace(kernel, std::move(program)).first->second;
+}
+
+void compile_ahead(const std::vector<std::pair<Device*, UOp>>& kernels) {
+  if (env::DEBUG() >= 4 || !env::REWRITE_TRACE().empty()) return;  // these tell in order
+  std::vector<const std::pair<Device*, UOp>*> missing;
+  std::set<std::pair<const Device*, const void*>> seen;
+  for (const auto& one : kernels)
+    if (one.first->takes_programs() && seen.emplace(one.first, one.second.node()).second &&
+        !is_known(*one.first, one.second))
+      missing.push_back(&one);
+  const size_t workers = std::min<size_t>(missing.size(), std::max(1U, std::thread::hardware_concurrency()));
+  if (workers < 2 || missing.size() > Programs::kMost / 2) return;
+  std::atomic<size_t> next = 0;
+  auto work = [&] {
+    for (size_t i = next++; i < missing.size(); i = next++) {
+      try {
+        (void)program_for(*missing[i]->first, missing[i]->second);
+      } catch (const std::exception&) {
+        continue;  // it comes again when the kernel is to run
+      }
+    }
+  };
+  std::vector<std::jthread> threads;
+  for (size_t i = 1; i < workers; i++) threads.emplace_back(work);
+  work();
 }
 
 }  // namespace quern

@@ -1,6 +1,7 @@
 #include "quern/engine/realize.h"
 
 #include <mutex>
+#include <new>
 
 #include "quern/engine/describe.h"
 #include "quern/engine/outputs.h"
@@ -16,11 +17,13 @@ std::recursive_mutex& engine_lock() {
   return lock;
 }
 
-void run(const Outputs& outputs) {
+void run(const Outputs& outputs) try {
   if (outputs.sink.src().empty()) return;
   const Stripped stripped = strip(outputs.sink);
   run_schedule(*prepare(stripped.sink), stripped.memory, stripped.variables);
   replace_live(outputs.replaced);
+} catch (const std::bad_alloc&) {
+  throw Error("out of memory while a graph was compiled or run");
 }
 
 }  // namespace

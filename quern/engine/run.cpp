@@ -76,61 +76,70 @@ int64_t estimated_operations(const UOp& kernel, const VariableValues& variables)
   return total < 9e18 ? static_cast<int64_t>(total) : INT64_MAX;
 }
 
+// What one step did, on all of its devices.
+struct Ran {
+  int64_t operations = 0, bytes = 0;
+  double seconds = 0;
+  Texts opts;
+};
+
 // A kernel, or a copy, on one of the devices that the step is for.
-int64_t run_step(const Step& step, const std::vector<BufferPtr>& buffers, const VariableValues& variables,
-                 Texts& opts) {
-  if (step.program.op() == Op::COPY) {
-    copy(*buffers[0], *buffers[1]);
-    return 0;
-  }
-  const auto program = program_for(buffers[0]->device(), step.program);
+void run_step(const Step& step, const std::vector<BufferPtr>& buffers, const VariableValues& variables,
+              Ran& ran) {
+  for (const BufferPtr& buffer : buffers) ran.bytes += buffer->bytes();
+  const bool copies = step.program.op() == Op::COPY;
+  const auto program = copies ? nullptr : program_for(buffers[0]->device(), step.program);
   std::vector<Argument> arguments;
   for (const BufferPtr& buffer : buffers) {
+    if (copies) break;
     if (&buffer->device() != &buffers[0]->device())
       throw DeviceError(fmt::format("a kernel on {} cannot use memory of {}: move it first, with to()",
                                     buffers[0]->device().name(), buffer->device().name()));
     arguments.push_back(buffer->argument());
   }
-  program->run(arguments, variables);
-  if (env::DEBUG() >= 2) opts = program->opts();
+  const auto start = std::chrono::steady_clock::now();
+  if (copies)
+    copy(*buffers[0], *buffers[1]);
+  else
+    program->run(arguments, variables);
+  ran.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (copies) return;
+  if (env::DEBUG() >= 2) ran.opts = program->opts();
   GlobalCounters::kernels++;
-  return estimated_operations(step.program, variables);
+  ran.operations += estimated_operations(step.program, variables);
+}
+
+// The first time that a schedule is run: several kernels are compiled at once.
+void compile_kernels(const Prepared& prepared) {
+  if (prepared.compiled.exchange(true)) return;
+  std::vector<std::pair<Device*, UOp>> kernels;
+  for (const Step& step : prepared.schedule.steps)
+    if (step.program.op() == Op::SINK && !step.buffers.empty())
+      for (const std::string& device : step.buffers[0].device())
+        kernels.emplace_back(&Device::get(device), step.program);
+  compile_ahead(kernels);
 }
 
 }  // namespace
 
 void run_schedule(const Prepared& prepared, const UOps& memory, const VariableValues& given) {
+  compile_kernels(prepared);
   Memory all(prepared, memory);
   VariableValues variables = given;
   for (const Step& step : prepared.schedule.steps) {
     QUERN_CHECK(!step.buffers.empty(), "a step without memory");
-    const bool tells = env::DEBUG() >= 2;
-    const auto start = std::chrono::steady_clock::now();
-    int64_t operations = 0, bytes = 0;
-    Texts opts;
+    Ran ran;
     const size_t devices = step.buffers[0].device().size();
     for (size_t device = 0; device < devices; device++) {
       std::vector<BufferPtr> buffers;
-      for (const UOp& node : step.buffers) {
-        buffers.push_back(all.find(node, device));
-        bytes += buffers.back()->bytes();
-      }
+      for (const UOp& node : step.buffers) buffers.push_back(all.find(node, device));
       if (devices > 1) variables[kDeviceNumber] = static_cast<int64_t>(device);
-      operations += run_step(step, buffers, variables, opts);
+      run_step(step, buffers, variables, ran);
     }
-    GlobalCounters::operations += operations;
-    GlobalCounters::bytes += bytes;
-    if (tells) {
-      const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
-      std::string text = describe(step, env::DEBUG() >= 3, env::DEBUG() >= 4) + "\n";
-      text.insert(
-          text.find('\n'),
-          fmt::format(" {:>10.3f} ms {:>8.3f} GFLOPS {:>8.3f} GB/s  mem {:.3f} GB  {}", time.count() * 1e3,
-                      static_cast<double>(operations) / time.count() * 1e-9,
-                      static_cast<double>(bytes) / time.count() * 1e-9,
-                      static_cast<double>(GlobalCounters::mem_used.load()) * 1e-9, fmt::join(opts, " ")));
-      std::fputs(text.c_str(), stderr);
-    }
+    GlobalCounters::operations += ran.operations;
+    GlobalCounters::bytes += ran.bytes;
+    if (env::DEBUG() >= 2)
+      std::fputs(describe_run(step, ran.seconds, ran.operations, ran.bytes, ran.opts).c_str(), stderr);
   }
 }
 

@@ -2,6 +2,7 @@
 // key, so that the same computation on other memory is scheduled once.
 #pragma once
 
+#include <atomic>
 #include <memory>
 
 #include "quern/engine/memory_plan.h"
@@ -21,6 +22,7 @@ Stripped strip(const UOp& sink);
 struct Prepared {
   Schedule schedule;  // over the PARAMs
   MemoryPlan plan;
+  mutable std::atomic<bool> compiled = false;  // its kernels were compiled ahead
 };
 std::shared_ptr<const Prepared> prepare(const UOp& stripped_sink);
 

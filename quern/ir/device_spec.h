@@ -27,6 +27,8 @@ struct DeviceSpec {
 
   // How many independent iterations a loop must have to keep the device busy.
   int64_t parallel_iterations() const { return compute_units; }
+
+  std::string text() const;  // all of it: what code is generated for
 };
 
 }  // namespace quern

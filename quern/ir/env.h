@@ -30,6 +30,10 @@ namespace quern::env {
   FLAG(NOOPT, "kernels are run as they are scheduled: loops are not split, sums are added in order and each rounded") \
   TEXT(OPTS, "optimisations for all kernels, instead of those that are chosen for each: UPCAST(0, 8) UNROLL(1, 4)") \
   NUMBER(CPU_THREADS, 0, 0, 1024, "threads that kernels of the CPU may use; 0: one for each core that this process may use") \
+  NUMBER(CACHE, 1, 0, 1, "compiled kernels are kept on disk, for the next process")                             \
+  TEXT(QUERN_CACHE_DIR, "the folder they are kept in; not set: quern in $XDG_CACHE_HOME, else in ~/.cache")      \
+  NUMBER(CACHE_LIMIT, 1024, 1, 1 << 20, "most MiB of that folder: what was not used for longest goes")           \
+  NUMBER(GUARD, 0, 0, 1, "memory of the host ends or begins at a page that nobody may touch, and is not used twice") \
   FLAG(NO_COLOR, "output has no colours")
 // clang-format on
 

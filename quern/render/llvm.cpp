@@ -46,7 +46,10 @@ class Renderer {
     for (unsigned i = 0; i < 3; i++) function_->addParamAttr(i, llvm::Attribute::NoAlias);
     build_.SetInsertPoint(new_block("entry"));
     make_scopes();
-    for (const UOp& u : program_.list) add(u);
+    for (const UOp& u : program_.list) {
+      cut_long_block();
+      add(u);
+    }
     build_.CreateRetVoid();
     std::string problem;
     llvm::raw_string_ostream out(problem);
@@ -56,6 +59,14 @@ class Renderer {
 
  private:
   BasicBlock* new_block(const char* name) { return BasicBlock::Create(context_, name, function_); }
+
+  void cut_long_block() {
+    if (build_.GetInsertBlock() != counted_) counted_ = build_.GetInsertBlock(), in_block_ = 0;
+    if (options_.longest_block == 0 || ++in_block_ <= options_.longest_block) return;
+    BasicBlock* next = new_block("next");
+    build_.CreateBr(next);
+    build_.SetInsertPoint(next);
+  }
 
   // ---- values
 
@@ -294,6 +305,8 @@ class Renderer {
   std::unordered_map<UOp, Value*> values_;
   std::unordered_map<UOp, llvm::MDNode*> scopes_;
   std::vector<Open> open_;
+  const BasicBlock* counted_ = nullptr;  // the block of which in_block_ are written
+  int64_t in_block_ = 0;
 };
 
 }  // namespace

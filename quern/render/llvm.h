@@ -31,6 +31,9 @@ struct LlvmProgram {
 struct LlvmOptions {
   // PARAMs are different memory: what is written through one is not read through another.
   bool no_alias = true;
+  // The longest run of instructions without a jump: code generators take time that is quadratic in it. 0:
+  // any.
+  int64_t longest_block = 0;
 };
 
 LlvmProgram render_llvm(const LinearProgram& program, llvm::LLVMContext& context, const LlvmOptions& options);

@@ -62,6 +62,25 @@ Value* compare(llvm::IRBuilder<>& b, Op op, DType in, Value* x, Value* y) {
   }
 }
 
+// Of scalars LLVM makes branches of maximum and minimum on x86; this is as short, without any.
+#if defined(__x86_64__)
+constexpr bool kBranches = true;
+#else
+constexpr bool kBranches = false;
+#endif
+Value* extreme(llvm::IRBuilder<>& b, Value* x, Value* y, bool greatest) {
+  // The instruction gives its second operand where neither is greater: both ways are the same value, or
+  // zeros.
+  auto pick = [&](Value* first, Value* second) {
+    Value* better = greatest ? b.CreateFCmpOGT(first, second) : b.CreateFCmpOLT(first, second);
+    return b.CreateBitCast(b.CreateSelect(better, first, second),
+                           b.getIntNTy(x->getType()->getScalarSizeInBits()));
+  };
+  Value *one = pick(x, y), *other = pick(y, x);
+  Value* bits = greatest ? b.CreateAnd(one, other) : b.CreateOr(one, other);
+  return b.CreateSelect(b.CreateFCmpUNO(x, y), b.CreateFAdd(x, y), b.CreateBitCast(bits, x->getType()));
+}
+
 Value* on_floats(llvm::IRBuilder<>& b, const UOp& u, llvm::ArrayRef<Value*> x) {
   auto unary = [&](ID id) { return b.CreateUnaryIntrinsic(id, x[0]); };
   auto binary = [&](ID id) { return b.CreateBinaryIntrinsic(id, x[0], x[1]); };
@@ -77,8 +96,12 @@ Value* on_floats(llvm::IRBuilder<>& b, const UOp& u, llvm::ArrayRef<Value*> x) {
     case Op::SUB: return b.CreateFSub(x[0], x[1]);
     case Op::MUL: return b.CreateFMul(x[0], x[1]);
     case Op::FDIV: return b.CreateFDiv(x[0], x[1]);
-    case Op::MAX: return binary(llvm::Intrinsic::maximum);
-    case Op::MIN: return binary(llvm::Intrinsic::minimum);
+    case Op::MAX:
+      return kBranches && u.dtype().lanes() == 1 ? extreme(b, x[0], x[1], true)
+                                                 : binary(llvm::Intrinsic::maximum);
+    case Op::MIN:
+      return kBranches && u.dtype().lanes() == 1 ? extreme(b, x[0], x[1], false)
+                                                 : binary(llvm::Intrinsic::minimum);
     case Op::POW: return binary(llvm::Intrinsic::pow);
     case Op::MULACC: return b.CreateIntrinsic(llvm::Intrinsic::fma, {x[0]->getType()}, {x[0], x[1], x[2]});
     default: return nullptr;

@@ -6,11 +6,11 @@
 #include <cctype>
 #include <cstring>
 #include <mutex>
-#include <new>
 #include <unordered_map>
 
 #include "quern/ir/env.h"
 #include "quern/runtime/devices.h"
+#include "quern/runtime/host_memory.h"
 
 namespace quern {
 namespace {
@@ -100,20 +100,21 @@ std::shared_ptr<const Program> Device::compile(const LinearProgram& program) {
 
 std::string Device::source(const LinearProgram& /*program*/) const { return ""; }
 
-// ---- memory of the host
-
-namespace {
-constexpr std::align_val_t kAlignment{64};
+std::shared_ptr<const Program> Device::compile_source(const ProgramSource& source) {
+  return compile(source.lower());
 }
 
+// ---- memory of the host
+
 void* HostDevice::allocate(int64_t bytes) {
-  void* memory = bytes < 0 ? nullptr : ::operator new(static_cast<size_t>(bytes), kAlignment, std::nothrow);
+  void* memory = allocate_host(bytes);
   if (memory == nullptr)
-    throw Error(fmt::format("{}: out of memory, {} bytes were asked for", name(), bytes));
+    throw Error(fmt::format("{}: out of memory, {} bytes were asked for and {} are available", name(), bytes,
+                            available_host_bytes()));
   return memory;
 }
 
-void HostDevice::free(void* memory, int64_t /*bytes*/) noexcept { ::operator delete(memory, kAlignment); }
+void HostDevice::free(void* memory, int64_t /*bytes*/) noexcept { free_host(memory); }
 
 void HostDevice::copy_in(void* to, const void* from, int64_t bytes) {
   if (bytes > 0) std::memmove(to, from, static_cast<size_t>(bytes));

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -29,6 +30,12 @@ class Program {
   virtual ~Program() = default;
   virtual void run(std::span<const Argument> arguments, const VariableValues& variables) const = 0;
   virtual Texts opts() const { return {}; }  // that were applied to the kernel
+};
+
+// A program that is lowered only if it has to be.
+struct ProgramSource {
+  std::string key;  // of what it is made from: programs of one key are one program; "": it has none
+  std::function<LinearProgram()> lower;
 };
 
 class Device {
@@ -62,6 +69,7 @@ class Device {
   virtual std::shared_ptr<const Program> compile(const UOp& kernel);
   virtual std::shared_ptr<const Program> compile(const LinearProgram& program);
   virtual std::string source(const LinearProgram& program) const;  // to be read; "" if there is none
+  virtual std::shared_ptr<const Program> compile_source(const ProgramSource& source);  // may be kept on disk
 
  protected:
   Device(std::string name, DeviceSpec spec) : name_(std::move(name)), spec_(std::move(spec)) {}

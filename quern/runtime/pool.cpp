@@ -1,5 +1,11 @@
 #include "quern/runtime/pool.h"
 
+#include <sched.h>
+
+#include <algorithm>
+
+#include "quern/ir/env.h"
+
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -76,6 +82,13 @@ void Pool::run(int64_t count, Part part, void* context) {
     turn < kTurnsAwake ? pause_briefly() : std::this_thread::yield();
   open_ = false;
   while (inside_ > 0) pause_briefly();
+}
+
+int64_t threads_to_use() {
+  if (env::CPU_THREADS() > 0) return env::CPU_THREADS();
+  cpu_set_t cores;
+  if (sched_getaffinity(0, sizeof(cores), &cores) == 0) return std::max(1, CPU_COUNT(&cores));
+  return std::max<int64_t>(1, std::thread::hardware_concurrency());
 }
 
 }  // namespace quern

@@ -42,4 +42,7 @@ class Pool {
   std::vector<std::thread> workers_;
 };
 
+// That kernels of the CPU may use: CPU_THREADS, or as many as cores that this process may use.
+int64_t threads_to_use();
+
 }  // namespace quern

@@ -5,6 +5,7 @@
 #include "quern/ir/sharding.h"
 #include "quern/tensor/assign.h"
 #include "quern/tensor/custom_gradient.h"
+#include "quern/tensor/kernel_bounds.h"
 #include "quern/tensor/support.h"
 
 namespace quern {
@@ -61,10 +62,11 @@ std::vector<Tensor> custom_kernel(const std::vector<Tensor>& arguments, const Ke
     const auto elements = static_cast<int64_t>(held.shape()[0].int_value());
     params.push_back(UOp::make(Op::PARAM, held.dtype().ptr(elements), {}, static_cast<int64_t>(i)));
   }
-  const UOp sink = body(params);
-  if (!sink || sink.op() != Op::SINK)
+  const UOp given = body(params);
+  if (!given || given.op() != Op::SINK)
     throw Error(
-        fmt::format("custom_kernel: the body gave {}, not a SINK", sink ? name(sink.op()) : "nothing"));
+        fmt::format("custom_kernel: the body gave {}, not a SINK", given ? name(given.op()) : "nothing"));
+  const UOp sink = within_bounds(given, params);
   if (gradient) set_custom_gradient(sink, on_nodes(gradient, shapes));
   UOps sources{sink};
   sources.insert(sources.end(), memory.begin(), memory.end());

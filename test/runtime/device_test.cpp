@@ -105,8 +105,8 @@ TEST(Buffer, MemoryOfOthersIsKeptAlive) {
 
 TEST(Buffer, TooMuch) {
   Buffer huge(Device::get("INTERP"), dtypes::uint8, int64_t{1} << 58);
-  EXPECT_EQ(error_of([&] { huge.memory(); }),
-            "INTERP: out of memory, 288230376151711744 bytes were asked for");
+  EXPECT_THAT(error_of([&] { huge.memory(); }),
+              HasSubstr("INTERP: out of memory, 288230376151711744 bytes were asked for"));
   EXPECT_THROW(Buffer(Device::get("INTERP"), dtypes::float64, int64_t{1} << 60), Error);
   EXPECT_THROW(Buffer(Device::get("INTERP"), dtypes::float64, -1), Error);
 }

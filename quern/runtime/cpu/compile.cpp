@@ -1,35 +1,27 @@
 #include "quern/runtime/cpu/compile.h"
 
 #include <fmt/format.h>
+#include <llvm-c/Core.h>
 #include <llvm/ADT/SmallVector.h>
-#include <llvm/ExecutionEngine/Orc/LLJIT.h>
+#include <llvm/ExecutionEngine/Orc/JITTargetMachineBuilder.h>
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/Module.h>
 #include <llvm/Passes/PassBuilder.h>
-#include <llvm/Support/MemoryBuffer.h>
-#include <llvm/Support/SmallVectorMemoryBuffer.h>
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/Target/TargetMachine.h>
+#include <llvm/TargetParser/Host.h>
 
-#include <atomic>
-#include <cmath>
-#include <cstring>
+#include <algorithm>
+#include <mutex>
+#include <vector>
 
+#include "quern/ir/codegen_version.h"
 #include "quern/ir/error.h"
 #include "quern/render/llvm.h"
+#include "quern/runtime/cpu/succeed.h"
 
 namespace quern::cpu {
 namespace {
-
-// What LLVM refuses is a mistake of ours.
-void succeed(llvm::Error error) {
-  if (error) check_failed("LLVM succeeds", __FILE__, __LINE__, llvm::toString(std::move(error)));
-}
-template <class T>
-T succeed(llvm::Expected<T> result) {
-  if (!result) succeed(result.takeError());
-  return std::move(*result);
-}
 
 // ---- the host
 
@@ -39,16 +31,48 @@ llvm::orc::JITTargetMachineBuilder detect() {
   }();
   QUERN_CHECK(initialised, "LLVM has no code generator for this machine");
   auto builder = succeed(llvm::orc::JITTargetMachineBuilder::detectHost());
+  // Constants are found by their distance from the code; else each is an address of 8 bytes to be loaded
+  // first.
+  builder.setRelocationModel(llvm::Reloc::PIC_);
+  builder.setCodeModel(llvm::CodeModel::Small);
   builder.setCodeGenOptLevel(llvm::CodeGenOptLevel::Default);
   builder.getOptions().AllowFPOpFusion = llvm::FPOpFusion::Strict;  // rounded as written
   return builder;
 }
 
-// A TargetMachine belongs to one thread.
-llvm::TargetMachine& machine() {
-  thread_local const std::unique_ptr<llvm::TargetMachine> made = succeed(detect().createTargetMachine());
-  return *made;
-}
+// A TargetMachine is used by one thread at a time; to make one takes a while.
+class Machine {
+ public:
+  Machine() {
+    Free& all = free();
+    const std::lock_guard lock(all.mutex);
+    if (all.machines.empty()) {
+      machine_ = succeed(detect().createTargetMachine());
+    } else {
+      machine_ = std::move(all.machines.back());
+      all.machines.pop_back();
+    }
+  }
+  Machine(const Machine&) = delete;
+  Machine& operator=(const Machine&) = delete;
+  ~Machine() {
+    const std::lock_guard lock(free().mutex);
+    free().machines.push_back(std::move(machine_));
+  }
+  llvm::TargetMachine& operator*() const { return *machine_; }
+  llvm::TargetMachine* operator->() const { return machine_.get(); }
+
+ private:
+  struct Free {
+    std::mutex mutex;
+    std::vector<std::unique_ptr<llvm::TargetMachine>> machines;
+  };
+  static Free& free() {
+    static auto* const all = new Free;  // NOLINT(cppcoreguidelines-owning-memory)
+    return *all;
+  }
+  std::unique_ptr<llvm::TargetMachine> machine_;
+};
 
 // ---- IR to an object file
 
@@ -62,7 +86,34 @@ constexpr const char* kPasses =
     "loop-vectorize<no-interleave-forced-only;no-vectorize-forced-only>,"
     "instcombine<max-iterations=1;no-verify-fixpoint>,simplifycfg,loop-mssa(licm<allowspeculation>))";
 
-void optimise(llvm::Module& module, llvm::TargetMachine& target) {
+// Programs that have their vectors already.
+constexpr const char* kPassesOfVectors =
+    "function(sroa<modify-cfg>,early-cse<memssa>,instcombine<max-iterations=1;no-verify-fixpoint>,"
+    "simplifycfg,loop-mssa(licm<allowspeculation>))";
+
+// Large programs: LLVM's vectoriser, scheduler and register allocators take time that is quadratic in the
+// length of straight code. So it is cut, nothing puts it together again, and from some size on the quick code
+// generator has to do.
+constexpr const char* kPassesOfLarge =
+    "function(sroa<modify-cfg>,early-cse<memssa>,"
+    "loop-mssa(licm<allowspeculation>))";
+constexpr const char* kPassesOfHuge = "function(sroa<modify-cfg>,early-cse<memssa>)";
+constexpr int64_t kLarge = 3000, kHuge = 12000;  // instructions
+constexpr int64_t kLongestBlock = 500;
+
+bool is_large(const LinearProgram& program) { return std::ssize(program.list) > kLarge; }
+bool is_huge(const LinearProgram& program) { return std::ssize(program.list) > kHuge; }
+
+const char* passes_for(const LinearProgram& program) {
+  if (is_huge(program)) return kPassesOfHuge;
+  if (is_large(program)) return kPassesOfLarge;
+  const bool vectors = std::ranges::any_of(program.list, [](const UOp& u) {
+    return u.op() == Op::STORE && u.src(1).dtype().lanes() > 1 && storage_of(u.src(0)).op() == Op::PARAM;
+  });
+  return vectors ? kPassesOfVectors : kPasses;
+}
+
+void optimise(llvm::Module& module, llvm::TargetMachine& target, const char* list) {
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
   llvm::CGSCCAnalysisManager calls;
@@ -74,128 +125,108 @@ void optimise(llvm::Module& module, llvm::TargetMachine& target) {
   passes.registerLoopAnalyses(loops);
   passes.crossRegisterProxies(loops, functions, calls, modules);
   llvm::ModulePassManager pipeline;
-  succeed(passes.parsePassPipeline(pipeline, kPasses));
+  succeed(passes.parsePassPipeline(pipeline, list));
   pipeline.run(module, modules);
 }
 
-LlvmProgram rendered(const LinearProgram& program, llvm::LLVMContext& context, bool no_alias) {
-  LlvmProgram result = render_llvm(program, context, {.no_alias = no_alias});
-  result.module->setDataLayout(machine().createDataLayout());
-  result.module->setTargetTriple(machine().getTargetTriple().str());
+LlvmProgram rendered(const LinearProgram& program, llvm::LLVMContext& context, const Machine& machine,
+                     bool no_alias) {
+  LlvmProgram result = render_llvm(
+      program, context, {.no_alias = no_alias, .longest_block = is_large(program) ? kLongestBlock : 0});
+  result.module->setDataLayout(machine->createDataLayout());
+  result.module->setTargetTriple(machine->getTargetTriple().str());
   return result;
 }
 
-llvm::SmallVector<char, 0> emit(llvm::Module& module, llvm::CodeGenFileType type) {
+std::string emit(llvm::Module& module, const Machine& machine) {
   llvm::SmallVector<char, 0> bytes;
   llvm::raw_svector_ostream out(bytes);
   llvm::legacy::PassManager passes;
-  QUERN_CHECK(!machine().addPassesToEmitFile(passes, out, nullptr, type), "LLVM cannot emit objects");
+  QUERN_CHECK(!machine->addPassesToEmitFile(passes, out, nullptr, llvm::CodeGenFileType::ObjectFile),
+              "LLVM cannot emit objects");
   passes.run(module);
-  return bytes;
+  return {bytes.begin(), bytes.end()};
 }
-
-// ---- objects to functions
-
-class Linker {
- public:
-  static Linker& get() {
-    static auto* const made = new Linker;  // NOLINT(cppcoreguidelines-owning-memory): code runs to the end
-    return *made;
-  }
-
-  std::pair<Function, std::shared_ptr<void>> link(llvm::SmallVector<char, 0> object,
-                                                  const std::string& function) {
-    auto& session = jit_->getExecutionSession();
-    llvm::orc::JITDylib& library = session.createBareJITDylib(fmt::format("kernel {}", next_++));
-    library.addToLinkOrder(*functions_);
-    std::shared_ptr<void> owner(&library, [&session](void* held) {
-      llvm::consumeError(session.removeJITDylib(*static_cast<llvm::orc::JITDylib*>(held)));
-    });
-    succeed(jit_->addObjectFile(library,
-                                std::make_unique<llvm::SmallVectorMemoryBuffer>(std::move(object), false)));
-    const llvm::orc::ExecutorAddr address = succeed(jit_->lookup(library, function));
-    return {address.toPtr<Function>(), std::move(owner)};
-  }
-
- private:
-  Linker() {
-    jit_ = succeed(llvm::orc::LLJITBuilder()
-                       .setJITTargetMachineBuilder(detect())
-                       .setPlatformSetUp(llvm::orc::setUpInactivePlatform)
-                       .create());
-    functions_ = &jit_->getExecutionSession().createBareJITDylib("functions");
-    add("sin", static_cast<double (*)(double)>(std::sin));
-    add("exp2", static_cast<double (*)(double)>(std::exp2));
-    add("log2", static_cast<double (*)(double)>(std::log2));
-    add("pow", static_cast<double (*)(double, double)>(std::pow));
-    add("fma", static_cast<double (*)(double, double, double)>(std::fma));
-    add("fmaf", static_cast<float (*)(float, float, float)>(std::fma));
-    add("trunc", static_cast<double (*)(double)>(std::trunc));
-    add("truncf", static_cast<float (*)(float)>(std::trunc));
-    add("memset", &std::memset);
-    add("memcpy", &std::memcpy);
-    add("memmove", &std::memmove);
-  }
-  template <class F>
-  void add(const char* name, F* function) {
-    succeed(functions_->define(llvm::orc::absoluteSymbols(
-        {{jit_->mangleAndIntern(name),
-          {llvm::orc::ExecutorAddr::fromPtr(function), llvm::JITSymbolFlags::Exported}}})));
-  }
-
-  std::unique_ptr<llvm::orc::LLJIT> jit_;
-  llvm::orc::JITDylib* functions_ = nullptr;
-  std::atomic<uint64_t> next_{0};
-};
 
 }  // namespace
 
-Compiled compile(const LinearProgram& program, bool no_alias) {
+Code compile(const LinearProgram& program, bool no_alias) {
   llvm::LLVMContext context;
-  LlvmProgram made = rendered(program, context, no_alias);
-  optimise(*made.module, machine());
-  Compiled result;
-  result.params = made.params, result.variables = made.variables, result.scratch_bytes = made.scratch_bytes;
-  std::tie(result.function, result.code) =
-      Linker::get().link(emit(*made.module, llvm::CodeGenFileType::ObjectFile), made.function);
+  const Machine machine;
+  const LlvmProgram made = rendered(program, context, machine, no_alias);
+  optimise(*made.module, *machine, passes_for(program));
+  Code code;
+  code.name = program.name, code.function = made.function, code.opts = program.opts;
+  code.scratch_bytes = made.scratch_bytes;
+  for (const UOp& p : made.params)
+    code.params.push_back({p.arg().integer(), p.dtype().size(), p.dtype().base().bytes(), false,
+                           std::string(p.dtype().base().name())});
+  for (const UOp& u : program.list)
+    if (u.op() == Op::STORE && storage_of(u.src(0)).op() == Op::PARAM)
+      std::ranges::find(code.params, storage_of(u.src(0)).arg().integer(), &Code::Param::slot)->written =
+          true;
+  for (const UOp& v : made.variables) {
+    const VariableArg& variable = v.arg().variable();
+    code.variables.push_back({variable.name, variable.min, variable.max});
+  }
   if (made.threads) {
     QUERN_CHECK(made.threads.is_int_const(), "a number of threads that is not constant");
-    result.threads = static_cast<int64_t>(made.threads.int_value());
+    code.threads = static_cast<int64_t>(made.threads.int_value());
   }
-  return result;
+  machine->setOptLevel(is_huge(program) ? llvm::CodeGenOptLevel::None : llvm::CodeGenOptLevel::Default);
+  machine->setFastISel(is_huge(program));
+  code.object = emit(*made.module, machine);
+  return code;
 }
 
 const Host& host() {
   static const Host found = [] {
-    auto builder = detect();
-    const std::string features = builder.getFeatures().getString();
-    auto has = [&](const char* feature) {
-      return features.find(fmt::format("+{}", feature)) != std::string::npos;
-    };
-    const int64_t bytes = has("avx512f") ? 64 : has("avx2") ? 32 : 16;
-    const bool many = has("avx512f") || builder.getTargetTriple().isAArch64();
-    return Host{builder.getCPU(), bytes, many ? 32 : 16, has("f16c") || has("fullfp16"),
-                has("fma") || builder.getTargetTriple().isAArch64()};
+    Texts all;
+    bool avx512 = false, avx2 = false, converts = false, fma = false;
+    for (const auto& feature : llvm::sys::getHostCPUFeatures()) {
+      const llvm::StringRef name = feature.getKey();
+      all.push_back((feature.getValue() ? "+" : "-") + name.str());
+      if (!feature.getValue()) continue;
+      avx512 |= name == "avx512f", avx2 |= name == "avx2", fma |= name == "fma";
+      converts |= name == "f16c" || name == "fullfp16";
+    }
+    std::ranges::sort(all);
+#if defined(__aarch64__)
+    constexpr bool is_arm = true;
+#else
+    constexpr bool is_arm = false;
+#endif
+    return Host{llvm::sys::getHostCPUName().str(),
+                fmt::format("{}", fmt::join(all, ",")),
+                avx512 ? 64
+                : avx2 ? 32
+                       : 16,
+                avx512 || is_arm ? 32 : 16,
+                converts,
+                fma || is_arm};
   }();
   return found;
 }
 
+const std::string& compiler_key() {
+  static const std::string key = [] {
+    unsigned version[3] = {};  // of the library that is loaded
+    LLVMGetVersion(&version[0], &version[1], &version[2]);
+    return fmt::format("{} {} {} LLVM {}", kCodegenVersion, host().name, host().features,
+                       fmt::join(version, "."));
+  }();
+  return key;
+}
+
 std::string llvm_text(const LinearProgram& program, bool optimised) {
   llvm::LLVMContext context;
-  const LlvmProgram made = rendered(program, context, true);
-  if (optimised) optimise(*made.module, machine());
+  const Machine machine;
+  const LlvmProgram made = rendered(program, context, machine, true);
+  if (optimised) optimise(*made.module, *machine, passes_for(program));
   std::string text;
   llvm::raw_string_ostream out(text);
   made.module->print(out, nullptr);
   return text;
-}
-
-std::string assembly(const LinearProgram& program) {
-  llvm::LLVMContext context;
-  const LlvmProgram made = rendered(program, context, true);
-  optimise(*made.module, machine());
-  const auto text = emit(*made.module, llvm::CodeGenFileType::AssemblyFile);
-  return {text.begin(), text.end()};
 }
 
 }  // namespace quern::cpu

@@ -1,0 +1,21 @@
+// Machine code in an object file to a function in this process. Needs no code generator.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "quern/runtime/cpu/code.h"
+
+namespace quern::cpu {
+
+// See render/llvm.h for what it is called with.
+using Function = void (*)(void** memory, const int64_t* variables, void* scratch, int64_t thread);
+
+struct Linked {
+  Function function = nullptr;
+  std::shared_ptr<void> memory;  // the function can be called for as long as this lives
+};
+Linked link(const Code& code);
+
+}  // namespace quern::cpu

@@ -1,0 +1,177 @@
+#include "quern/runtime/cpu/program.h"
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <cstdio>
+#include <thread>
+
+#include "quern/ir/env.h"
+#include "quern/runtime/cpu/compile.h"
+#include "quern/runtime/cpu/disassemble.h"
+#include "quern/runtime/disk_cache.h"
+#include "quern/runtime/host_memory.h"
+#include "quern/runtime/pool.h"
+
+namespace quern::cpu {
+namespace {
+
+// ---- where code comes from
+
+// Whoever wants to see or check how code is made gets it made.
+bool wants_to_see() {
+  return env::DEBUG() >= 4 || env::SPEC() > 0 || env::TRACK_MATCH_STATS() > 0 ||
+         !env::REWRITE_TRACE().empty();
+}
+
+std::optional<Code> kept(DiskCache* cache, const std::string& key) {
+  if (cache == nullptr || key.empty() || wants_to_see()) return {};
+  const std::optional<std::string> bytes = cache->find(key);
+  return bytes ? Code::from(*bytes) : std::nullopt;
+}
+
+Code made(const ProgramSource& source, bool no_alias) {
+  LinearProgram program = source.lower();
+  if (!no_alias && program.in_order) program = program.in_order();
+  if (env::DEBUG() >= 7) std::fputs(llvm_text(program, false).c_str(), stderr);
+  return compile(program, no_alias);
+}
+
+Code code_of(const ProgramSource& source, bool no_alias) {
+  DiskCache* const cache = source.key.empty() ? nullptr : DiskCache::get();
+  const std::string key =
+      cache == nullptr ? "" : fmt::format("CPU {}\n{}\n{}", no_alias ? 1 : 0, compiler_key(), source.key);
+  if (std::optional<Code> found = kept(cache, key)) {
+    if (env::DEBUG() >= 1) std::fputs(fmt::format("cache  {:<28} found\n", found->name).c_str(), stderr);
+    return std::move(*found);
+  }
+  Code code = made(source, no_alias);
+  if (env::DEBUG() >= 7) std::fputs(disassembly(code).c_str(), stderr);
+  if (cache != nullptr) {
+    cache->store(key, code.bytes());
+    if (env::DEBUG() >= 1) std::fputs(fmt::format("cache  {:<28} compiled\n", code.name).c_str(), stderr);
+  }
+  return code;
+}
+
+// ---- what runs it
+
+// Memory of a thread for LOCAL arrays and large registers; none if there is not that much.
+void* scratch(int64_t bytes) {
+  struct Free {
+    void operator()(void* p) const { free_host(p); }
+  };
+  thread_local std::unique_ptr<void, Free> memory;
+  thread_local int64_t size = 0;
+  if (bytes > size) {
+    memory.reset();
+    memory.reset(allocate_host(bytes));
+    size = memory ? bytes : 0;
+  }
+  return memory.get();
+}
+
+Pool& pool() {
+  static Pool threads(static_cast<int>(threads_to_use()));
+  return threads;
+}
+
+// One run of a kernel: each part is one value of its THREAD range.
+struct Parts {
+  Function function;
+  int64_t scratch_bytes;
+  void** memory;
+  const int64_t* values;
+  std::atomic<bool> failed = false;
+
+  // Machine code has no record of its type before it, where the sanitizer would look for one.
+#if defined(__clang__)
+  [[clang::no_sanitize("function")]]
+#endif
+  static void run(void* self, int64_t thread) {
+    auto& [function, scratch_bytes, memory, values, failed] = *static_cast<Parts*>(self);
+    void* own = scratch_bytes > 0 ? scratch(scratch_bytes) : nullptr;
+    if (scratch_bytes > 0 && own == nullptr)
+      failed = true;
+    else
+      function(memory, values, own, thread);
+  }
+};
+
+void* checked(const Code& code, const Code::Param& param, std::span<const Argument> arguments) {
+  if (param.slot >= std::ssize(arguments))
+    throw Error(fmt::format("kernel {}: PARAM {} has no argument, {} are given", code.name, param.slot,
+                            arguments.size()));
+  const Argument& given = arguments[static_cast<size_t>(param.slot)];
+  if (param.elements > given.bytes / param.element_bytes)
+    throw Error(fmt::format("kernel {}: PARAM {} needs {} elements of {}, its argument has {} bytes",
+                            code.name, param.slot, param.elements, param.dtype, given.bytes));
+  return given.memory;
+}
+
+int64_t checked(const Code& code, const Code::Variable& variable, const VariableValues& variables) {
+  const auto given = variables.find(variable.name);
+  if (given == variables.end())
+    throw Error(fmt::format("kernel {}: variable {} has no value", code.name, variable.name));
+  if (given->second < variable.min || given->second > variable.max)
+    throw Error(fmt::format("kernel {}: variable {} is {}, not from {} to {}", code.name, variable.name,
+                            given->second, variable.min, variable.max));
+  return given->second;
+}
+
+}  // namespace
+
+CpuProgram::CpuProgram(ProgramSource source) : source_(std::move(source)), code_(code_of(source_, true)) {
+  linked_ = link(code_);
+  code_.object = std::string();
+  for (const Code::Param& p : code_.params) slots_ = std::max(slots_, p.slot + 1);
+}
+
+void CpuProgram::run(std::span<const Argument> arguments, const VariableValues& variables) const {
+  std::vector<void*> memory(static_cast<size_t>(slots_), nullptr);
+  for (const Code::Param& p : code_.params)
+    memory[static_cast<size_t>(p.slot)] = checked(code_, p, arguments);
+  std::vector<int64_t> values;
+  values.reserve(code_.variables.size());
+  for (const Code::Variable& v : code_.variables) values.push_back(checked(code_, v, variables));
+  const bool overlaps = overlap(arguments);
+  const Code& code = overlaps ? for_overlaps().code : code_;
+  if (overlaps) {  // its variables may come in another order
+    values.clear();
+    for (const Code::Variable& v : code.variables) values.push_back(checked(code, v, variables));
+  }
+  Parts parts{overlaps ? for_overlaps().linked.function : linked_.function, code.scratch_bytes, memory.data(),
+              values.data()};
+  pool().run(code.threads, &Parts::run, &parts);
+  if (parts.failed)
+    throw Error(fmt::format("CPU: out of memory, {} bytes for the LOCAL arrays of kernel {}",
+                            code.scratch_bytes, code.name));
+}
+
+// Code is made for arguments that are different memory. Where one that is written overlaps another, there is
+// a second form of it.
+bool CpuProgram::overlap(std::span<const Argument> arguments) const {
+  for (const Code::Param& written : code_.params) {
+    if (!written.written) continue;
+    const Argument& a = arguments[static_cast<size_t>(written.slot)];
+    for (const Code::Param& other : code_.params) {
+      const Argument& b = arguments[static_cast<size_t>(other.slot)];
+      const auto *x = static_cast<const std::byte*>(a.memory), *y = static_cast<const std::byte*>(b.memory);
+      if (other.slot != written.slot && x < y + b.bytes && y < x + a.bytes) return true;
+    }
+  }
+  return false;
+}
+
+const CpuProgram::Ready& CpuProgram::for_overlaps() const {
+  const std::lock_guard lock(mutex_);
+  if (!overlapping_) {
+    Ready ready{code_of(source_, false), {}};
+    ready.linked = link(ready.code);
+    ready.code.object = std::string();
+    overlapping_ = std::move(ready);
+  }
+  return *overlapping_;
+}
+
+}  // namespace quern::cpu

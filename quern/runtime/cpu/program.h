@@ -1,0 +1,38 @@
+// A kernel as machine code, ready to run.
+#pragma once
+
+#include <mutex>
+#include <optional>
+
+#include "quern/runtime/cpu/code.h"
+#include "quern/runtime/cpu/link.h"
+#include "quern/runtime/device.h"
+
+namespace quern::cpu {
+
+// From the disk, if it is there; else compiled, and kept for the next process.
+class CpuProgram : public Program {
+ public:
+  explicit CpuProgram(ProgramSource source);
+  void run(std::span<const Argument> arguments, const VariableValues& variables) const override;
+  Texts opts() const override { return code_.opts; }
+
+ private:
+  bool overlap(std::span<const Argument> arguments) const;
+
+  // The object is let go of once it is linked.
+  struct Ready {
+    Code code;
+    Linked linked;
+  };
+  const Ready& for_overlaps() const;
+
+  const ProgramSource source_;
+  Code code_;
+  Linked linked_;
+  int64_t slots_ = 0;
+  mutable std::mutex mutex_;
+  mutable std::optional<Ready> overlapping_;
+};
+
+}  // namespace quern::cpu
