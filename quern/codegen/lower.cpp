@@ -11,6 +11,7 @@
 #include "quern/codegen/expand.h"
 #include "quern/codegen/heuristic.h"
 #include "quern/codegen/index_dtype.h"
+#include "quern/codegen/keep.h"
 #include "quern/codegen/linearize.h"
 #include "quern/codegen/loops.h"
 #include "quern/codegen/narrow_floats.h"
@@ -31,12 +32,10 @@ void refuse_what_the_device_lacks(const UOp& kernel, const DeviceSpec& spec) {
   if (!found.empty()) throw Error(fmt::format("kernel: {} cannot run {}", spec.name, name(found.first())));
 }
 
-Opts opts_for(const UOp& kernel, const UOp& program, const DeviceSpec& spec, OptChoice choice) {
+Opts given_opts(const UOp& kernel, OptChoice choice) {
   if (!kernel.arg().none() && !kernel.arg().kernel().opts.empty())
     return parse_opts(fmt::format("{}", fmt::join(kernel.arg().kernel().opts, " ")));
-  if (choice == OptChoice::given || env::NOOPT()) return {};
-  if (!env::OPTS().empty()) return parse_opts(env::OPTS());
-  return choose_opts(program, spec);
+  return choice == OptChoice::best && !env::NOOPT() ? parse_opts(env::OPTS()) : Opts();
 }
 
 UOp with_opts_told(const UOp& program, const Opts& opts) {
@@ -57,17 +56,27 @@ UOp lower_to_program(const UOp& kernel, const DeviceSpec& spec, OptChoice choice
   // memory is read by LOADs and written through addresses; each address has one index
   UOp program = to_addresses(kernel);
   // index arithmetic and loops as simple as they get; gates are outermost in their index
-  program = simplify_loops(graph_rewrite(program, symbolic, {.name = "simplify kernel"}));
+  program = without_double_gates(graph_rewrite(program, symbolic, {.name = "simplify kernel"}));
+  program = simplify_loops(program);
+  const std::string untouchable = not_optimisable(program);
+  const bool optimised = choice == OptChoice::best && !env::NOOPT() && untouchable.empty();
+  Opts opts = given_opts(kernel, choice);
+  if (!opts.empty() && !untouchable.empty())
+    throw Error(fmt::format("{} does not apply: {}", opts[0].text(), untouchable));
+  // what costs much and several loops need is computed once
+  if (optimised) program = keep_rows(program, spec);
   // loops are split and have their kinds
-  const Opts opts = opts_for(kernel, program, spec, choice);
-  if (!opts.empty())
+  if (optimised && opts.empty()) opts = choose_opts(program, spec);
+  if (!opts.empty()) {
     program = graph_rewrite(apply_opts(program, opts, spec), symbolic, {.name = "simplify split loops"});
+    program = simplify_loops(program, {Op::REDUCE});  // what is packed is read in order
+  }
   // no UPCAST and UNROLL: lanes and copies (here: GROUP_REDUCE through LOCAL memory)
   program = expand(with_opts_told(program, opts));
   program = kinds_to_loops(program, spec);
   // no REDUCE: registers that are accumulated into
-  program = reduces_to_accumulators(
-      program, choice == OptChoice::best && spec.has_fma && !env::NOOPT() ? Rounding::fused : Rounding::each);
+  const bool fused = choice == OptChoice::best && spec.has_fma && !env::NOOPT();
+  program = reduces_to_accumulators(program, fused ? Rounding::fused : Rounding::each);
   // a LOAD behind a gate has a value for where it is closed; what is never stored is gone
   program = gates_to_alternatives(program);
   // every RANGE is closed by one END, every END closes one RANGE
@@ -78,7 +87,7 @@ UOp lower_to_program(const UOp& kernel, const DeviceSpec& spec, OptChoice choice
   // no floats that the device does not compute with
   program = narrow_floats_to_wide(program, spec);
   // no function that the device does not have
-  program = graph_rewrite(program, transcendental, {.name = "transcendental"});
+  program = graph_rewrite(program, fused ? transcendental_fused : transcendental, {.name = "transcendental"});
   // no op that means something else, or nothing, in hardware
   program = graph_rewrite(program, decompositions, {.name = "decompose"});
   check_boundary(program, Level::program, "lower");

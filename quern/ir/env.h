@@ -33,6 +33,7 @@ namespace quern::env {
   TEXT(QUERN_CACHE_DIR, "the folder they are kept in; not set: quern in $XDG_CACHE_HOME, else in ~/.cache")      \
   NUMBER(CACHE_LIMIT, 1024, 1, 1 << 20, "most MiB of that folder: what was not used for longest goes")           \
   NUMBER(GUARD, 0, 0, 1, "memory of the host ends or begins at a page that nobody may touch, and is not used twice") \
+  NUMBER(CPU_THREADS, 0, 0, 1024, "threads that kernels of the CPU may use; 0: one for each core that this process may use") \
   FLAG(NO_COLOR, "output has no colours")
 // clang-format on
 
