@@ -31,7 +31,7 @@ int64_t cache_bytes(int name, int64_t otherwise) {
 DeviceSpec cpu_spec() {
   DeviceSpec spec;
   spec.name = "CPU";
-  spec.compute_units = cpu::threads_to_use();
+  spec.compute_units = threads_to_use();
   spec.registers = cpu::host().vector_registers;
   spec.vector_bytes = cpu::host().vector_bytes;
   spec.l1_bytes = cache_bytes(_SC_LEVEL1_DCACHE_SIZE, spec.l1_bytes);

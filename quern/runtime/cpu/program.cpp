@@ -122,13 +122,6 @@ int64_t checked(const Code& code, const Code::Variable& variable, const Variable
 
 }  // namespace
 
-int64_t threads_to_use() {
-  if (env::CPU_THREADS() > 0) return env::CPU_THREADS();
-  cpu_set_t cores;
-  if (sched_getaffinity(0, sizeof(cores), &cores) == 0) return std::max(1, CPU_COUNT(&cores));
-  return std::max<int64_t>(1, std::thread::hardware_concurrency());
-}
-
 CpuProgram::CpuProgram(ProgramSource source) : source_(std::move(source)), code_(code_of(source_, true)) {
   linked_ = link(code_);
   code_.object = std::string();

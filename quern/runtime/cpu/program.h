@@ -10,9 +10,6 @@
 
 namespace quern::cpu {
 
-// CPU_THREADS, else as many as there are cores that this process may use.
-int64_t threads_to_use();
-
 // From the disk, if it is there; else compiled, and kept for the next process.
 class CpuProgram : public Program {
  public:
