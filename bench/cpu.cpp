@@ -1,8 +1,12 @@
-// Kernels on one core of the CPU: bench_cpu; see cpu.py.
+// Kernels of the CPU: bench_cpu; see cpu.py. `bench_cpu memory` is how fast this machine's memory is, under
+// the names of the kernels that should be about as fast.
 #include <fmt/format.h>
 
 #include <chrono>
+#include <cstring>
 #include <iostream>
+#include <numeric>
+#include <thread>
 
 #include "quern/quern.h"
 
@@ -18,7 +22,7 @@ double best(const F& run) {
   run();
   double least = 1e30;
   double total = 0;
-  for (int i = 0; i < 200 && (i < 5 || total < 0.5); i++) {
+  for (int i = 0; i < 300 && (i < 5 || total < 0.5); i++) {
     const auto start = Clock::now();
     run();
     const std::chrono::duration<double> time = Clock::now() - start;
@@ -30,6 +34,7 @@ double best(const F& run) {
 
 void measured(const std::string& name, double value, const char* unit) {
   fmt::print("{{\"name\": \"{}\", \"value\": {}, \"unit\": \"{}\"}}\n", name, value, unit);
+  std::fflush(stdout);
 }
 
 Tensor data(const Shape& shape) {
@@ -38,40 +43,133 @@ Tensor data(const Shape& shape) {
   return x;
 }
 
-void matmul(int64_t n, int64_t k, int64_t m) {
-  const Tensor a = data({n, k}), b = data({k, m});
-  const double seconds = best([&] { a.matmul(b).realize(); });
-  measured(fmt::format("matmul {}x{}x{}", n, k, m), 2e-9 * static_cast<double>(n * k * m) / seconds,
-           "GFLOP/s");
+template <class F>
+void flops(const std::string& name, double operations, const F& make) {
+  measured(name, 1e-9 * operations / best([&] { make().realize(); }), "GFLOP/s");
 }
-
 template <class F>
 void rate(const char* name, double bytes, const F& make) {
-  measured(name, bytes * 1e-9 / best([&] { make().realize(); }), "GB/s");
+  measured(name, 1e-9 * bytes / best([&] { make().realize(); }), "GB/s");
 }
 
-void all() {
-  for (const int64_t n : {256, 512, 1024}) matmul(n, n, n);
-  matmul(1, 4096, 4096);
-  const Tensor x = data({4096, 1024}), y = data({4096, 1024}), w = data({512, 512}), v = data({512, 512});
-  const double once = 4.0 * 4096 * 1024;
-  measured("matmul transposed 512", 2e-9 * 512 * 512 * 512 / best([&] { v.matmul(w.transpose()).realize(); }),
-           "GFLOP/s");
-  rate("add 4096x1024", 3 * once, [&] { return x + y; });
-  rate("sum of all 4096x1024", once, [&] { return x.sum(); });
-  rate("sum of rows 4096x1024", once, [&] { return x.sum({1}); });
-  rate("sum of columns 4096x1024", once, [&] { return x.sum({0}); });
-  rate("max of rows 4096x1024", once, [&] { return x.max({1}); });
-  rate("softmax 4096x1024", 2 * once, [&] { return x.softmax(1); });
-  rate("gelu 4096x1024", 2 * once, [&] { return x.gelu(); });
-  rate("transpose 4096x1024", 2 * once, [&] { return x.transpose().contiguous(); });
+void products() {
+  struct Sizes {
+    int64_t n, k, m;
+  };
+  for (const auto& [n, k, m] : {Sizes{256, 256, 256},
+                                {512, 512, 512},
+                                {1024, 1024, 1024},
+                                {2048, 2048, 2048},
+                                {1, 4096, 4096},
+                                {32, 4096, 4096},
+                                {4096, 64, 4096}}) {
+    const Tensor a = data({n, k}), b = data({k, m});
+    flops(fmt::format("matmul {}x{}x{}", n, k, m), 2.0 * static_cast<double>(n * k * m),
+          [&] { return a.matmul(b); });
+  }
+  const double operations = 2.0 * 1024 * 1024 * 1024;
+  const Tensor a = data({1024, 1024}), b = data({1024, 1024});
+  flops("matmul 1024 of a transposed", operations, [&] { return a.matmul(b.transpose()); });
+  const Tensor c = a.cast(dtypes::bfloat16).realize(), d = b.cast(dtypes::bfloat16).realize();
+  flops("matmul 1024 of bfloat16", operations, [&] { return c.matmul(d, dtypes::float32); });
+  const Tensor e = (a * 20).cast(dtypes::int8).realize(), f = (b * 20).cast(dtypes::int8).realize();
+  flops("matmul 1024 of int8", operations, [&] { return e.matmul(f, dtypes::int32); });
+}
+
+void convolutions() {
+  struct Sizes {
+    int64_t channels, side, out, kernel, stride, padding;
+  };
+  for (const auto& s :
+       {Sizes{64, 56, 64, 3, 1, 1}, {256, 14, 256, 3, 1, 1}, {3, 224, 64, 7, 2, 3}, {8, 32, 8, 3, 1, 1}}) {
+    const Tensor x = data({1, s.channels, s.side, s.side}), w = data({s.out, s.channels, s.kernel, s.kernel});
+    const int64_t side = s.side / s.stride;
+    flops(fmt::format("conv {}x{}x{} to {}, {}x{} by {}", s.channels, s.side, s.side, s.out, s.kernel,
+                      s.kernel, s.stride),
+          2.0 * static_cast<double>(s.out * s.channels * s.kernel * s.kernel * side * side),
+          [&] { return x.conv2d(w, std::nullopt, {.stride = {s.stride}, .padding = {s.padding}}); });
+  }
+}
+
+constexpr double kOnce = 4.0 * 4096 * 1024;
+
+void rows() {
+  const Tensor x = data({4096, 1024}), y = data({4096, 1024});
+  rate("add 4096x1024", 3 * kOnce, [&] { return x + y; });
+  rate("sum of all 4096x1024", kOnce, [&] { return x.sum(); });
+  rate("sum of rows 4096x1024", kOnce, [&] { return x.sum({1}); });
+  rate("sum of columns 4096x1024", kOnce, [&] { return x.sum({0}); });
+  rate("max of rows 4096x1024", kOnce, [&] { return x.max({1}); });
+  rate("softmax 4096x1024", 2 * kOnce, [&] { return x.softmax(1); });
+  rate("rmsnorm 4096x1024", 2 * kOnce, [&] { return x * ((x * x).mean({1}, true) + 1e-5).rsqrt(); });
+  rate("layernorm 4096x1024", 2 * kOnce, [&] { return x.layernorm(); });
+  rate("gelu (tanh) 4096x1024", 2 * kOnce, [&] { return x.gelu(); });
+  rate("gelu (erf) 4096x1024", 2 * kOnce, [&] { return x.gelu("none"); });
+  rate("transpose 4096x1024", 2 * kOnce, [&] { return x.transpose().contiguous(); });
+}
+
+void others() {
+  const Tensor q = data({1, 8, 1024, 64}), k = data({1, 8, 1024, 64}), v = data({1, 8, 1024, 64});
+  measured(
+      "causal attention 8x1024x64",
+      1e3 * best([&] { q.scaled_dot_product_attention(k, v, std::nullopt, {.causal = true}).realize(); }),
+      "ms");
+  const Tensor a = data({4}), b = data({4});
+  measured("add of 4 elements", 1e6 * best([&] { (a + b).realize(); }), "us");
+}
+
+// ---- memory
+
+// Each thread does its part of `work`, which takes where it begins and how many there are.
+template <class F>
+void in_parts(size_t threads, size_t elements, const F& work) {
+  std::vector<std::thread> others;
+  const size_t part = elements / threads;
+  for (size_t i = 1; i < threads; i++) others.emplace_back([&work, i, part] { work(i * part, part); });
+  work(0, part);
+  for (std::thread& t : others) t.join();
+}
+
+void memory() {
+  const size_t n = 4096 * 1024;
+  const size_t threads = std::max<size_t>(
+      1,
+      static_cast<size_t>(env::CPU_THREADS() > 0 ? env::CPU_THREADS() : std::thread::hardware_concurrency()));
+  const std::vector<float> from(n, 1.0F);
+  std::vector<float> to(n);
+  const double copying = best([&] {
+    in_parts(threads, n, [&](size_t at, size_t count) {
+      std::memcpy(to.data() + at, from.data() + at, count * sizeof(float));
+    });
+  });
+  std::atomic<int> sum{0};
+  const double reading = best([&] {
+    in_parts(threads, n, [&](size_t at, size_t count) {
+      int all[64] = {};  // integers: the compiler may add them in any order
+      const int* const p = reinterpret_cast<const int*>(from.data() + at);
+      for (size_t i = 0; i + 64 <= count; i += 64)
+        for (size_t k = 0; k < 64; k++) all[k] ^= p[i + k];
+      sum += std::accumulate(all, all + 64, 0);
+    });
+  });
+  for (const char* name : {"add 4096x1024", "transpose 4096x1024"})
+    measured(name, 1e-9 * 2 * kOnce / copying, "GB/s");
+  for (const char* name : {"sum of all 4096x1024", "sum of rows 4096x1024", "sum of columns 4096x1024"})
+    measured(name, 1e-9 * kOnce / reading, "GB/s");
 }
 
 }  // namespace
 
-int main() {
+int main(int count, char** arguments) {
   try {
-    all();
+    if (count > 1 && std::string_view(arguments[1]) == "memory") {
+      memory();
+    } else {
+      products();
+      convolutions();
+      rows();
+      others();
+    }
   } catch (const std::exception& e) {
     std::cerr << e.what() << "\n";
     return 1;

@@ -1,12 +1,33 @@
-"""The cpu suite: kernels on one core, beside NumPy (with OpenBLAS) on one core."""
+"""The cpu suite: kernels on one core and on all, beside libraries, compilers, and the memory itself."""
 
 import os
 import sys
 
 import harness
 
-os.environ["OPENBLAS_NUM_THREADS"] = "1"
-given = harness.options(peers=["numpy"])
-ours = harness.run([harness.program("cpu")])
-theirs = {peer: harness.run([sys.executable, harness.ROOT / f"bench/cpu_{peer}.py"]) for peer in given.peers}
+
+def on(cores, command):
+    """The measurements of a process that may use so many cores, and that says so in their names."""
+    allowed = sorted(os.sched_getaffinity(0))
+    os.sched_setaffinity(0, allowed[:cores])
+    os.environ["CPU_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = str(cores)
+    try:
+        rows = harness.run(command)
+    finally:
+        os.sched_setaffinity(0, allowed)
+    where = "1 core" if cores == 1 else f"{cores} cores"
+    return [row | {"name": f"{row['name']}, {where}"} for row in rows]
+
+
+def both(command):
+    return [row for cores in sorted({1, len(os.sched_getaffinity(0))}) for row in on(cores, command)]
+
+
+given = harness.options(peers=["memory", "openblas", "onnxruntime", "jax", "tinygrad"])
+ours = both([harness.program("cpu")])
+theirs = {}
+for peer in given.peers:
+    print(f"{peer} ...", flush=True)
+    theirs[peer] = both([harness.program("cpu"), "memory"] if peer == "memory"
+                        else [sys.executable, harness.ROOT / f"bench/cpu_{peer}.py"])
 harness.report(ours, theirs, given)

@@ -1,5 +1,7 @@
 #include "quern/codegen/addresses.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "quern/codegen/rebuild.h"
@@ -17,6 +19,20 @@ UOp flat(const UOp& index, Sources indices) {
   UOp position = indices[0];
   for (size_t i = 1; i < indices.size(); i++) position = position * sizes[i] + indices[i];
   return position;
+}
+
+// a & b & c: a, b, c
+UOps terms_of(const UOp& gate) {
+  UOps terms, stack{gate};
+  while (!stack.empty()) {
+    const UOp u = std::move(stack.back());
+    stack.pop_back();
+    if (u.op() == Op::AND)
+      stack.insert(stack.end(), u.src().begin(), u.src().end());
+    else
+      terms.push_back(u);
+  }
+  return terms;
 }
 
 UOp zero(DType dtype) { return UOp::constant(dtype, make_const(dtype, 0)); }
@@ -65,6 +81,21 @@ UOp to_addresses(const UOp& kernel) {
   });
 }
 
+UOp without_double_gates(const UOp& program) {
+  return rebuild(program, [](const UOp& u, const UOps& sources) -> UOp {
+    if (u.op() != Op::WHERE || sources[1].op() != Op::LOAD || sources[1].src().size() > 1 ||
+        !same(sources[2], zero(u.dtype())))
+      return {};
+    const UOp& index = index_of_address(sources[1].src(0));
+    if (!has_gate(index)) return {};
+    const UOps loaded = terms_of(gate_of(index));
+    const bool implied = std::ranges::all_of(terms_of(sources[0]), [&](const UOp& term) {
+      return std::ranges::find(loaded, term) != loaded.end();
+    });
+    return implied ? sources[1] : UOp();
+  });
+}
+
 UOp gates_to_alternatives(const UOp& program) {
   return rebuild(program, [](const UOp& u, const UOps& given) -> UOp {
     const UOps sources = u.op() == Op::INDEX ? given : without_invalid(u, given);
@@ -73,6 +104,7 @@ UOp gates_to_alternatives(const UOp& program) {
         const UOp& index = index_of_address(sources[0]);
         const UOp otherwise = sources.size() > 1 ? sources[1] : zero(u.dtype());
         if (index.src(1).is_invalid()) return otherwise;
+        if (sources.size() > 2) return u.with_src(sources);
         return has_gate(index) ? UOp::make(Op::LOAD, u.dtype(), {sources[0], otherwise})
                                : UOp::make(Op::LOAD, u.dtype(), {sources[0]});
       }

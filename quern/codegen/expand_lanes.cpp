@@ -33,8 +33,8 @@ int64_t score(const NodeList& order, const UOp& range) {
     if ((u.op() != Op::LOAD && u.op() != Op::STORE) || !is_open(u.src(0), range)) continue;
     const UOp& index = index_of_address(u.src(0));
     const std::optional<wide> stride = stride_of(position_of(index), range);
-    const bool by_lane =
-        !stride || (*stride != 1 && *stride != 0) || (has_gate(index) && is_open(gate_of(index), range));
+    const bool by_lane = !stride || (*stride != 1 && *stride != 0) ||
+                         (*stride == 0 && has_gate(index) && is_open(gate_of(index), range));
     int64_t weight = u.op() == Op::STORE ? 3 : 1;
     for (const UOp& r : u.ranges())  // what is done often counts more
       if (r.arg().range().kind == AxisKind::REDUCE) weight *= 4;
@@ -103,7 +103,7 @@ class Lanes {
       return UOp::make(Op::VECTORIZE, u.dtype().vec(lanes_in(u)), steps);
     }
     switch (u.op()) {
-      case Op::INDEX: return open_in(u) ? u : UOp();  // LOAD and STORE look at it
+      case Op::INDEX: return index(u, sources);
       case Op::LOAD: return load(u, sources);
       case Op::STORE: return store(u, sources);
       case Op::END: return end(u, sources);
@@ -126,19 +126,32 @@ class Lanes {
     return {};
   }
 
+  // LOAD and STORE look at it: the memory as it is now, and an address that still has lanes. With a gate that
+  // is open for some of the lanes: TUPLE(the address of the first lane, which lanes).
+  UOp index(const UOp& u, const UOps& sources) const {
+    const UOp range = open_in(u);
+    if (!range) return {};
+    const UOp now = u.with_src(UOps{sources[0], u.src(1)});
+    if (!gate_varies(now, range) || stride_of(position_of(now), range) != 1) return now;
+    const UOp first = position_of(now).substitute_open({{range, UOp::index(0)}});
+    return UOp::make(Op::TUPLE, dtypes::void_, {u.with_src(UOps{sources[0], first}), sources[1].src(0)});
+  }
+  static bool gate_varies(const UOp& index, const UOp& range) {
+    return has_gate(index) && is_open(gate_of(index), range);
+  }
+
   struct Access {
     UOp together;     // one address for all lanes
     bool is_same;     // the lanes have the same address
+    UOp mask;         // those lanes that are accessed; none: all
     UOps one_by_one;  // else an address for each
   };
-  // The position may have been computed from memory: then its lanes are at hand. Otherwise each lane's is
-  // simpler than that.
-  Access access(const UOp& index, const UOp& range) const {
-    const std::optional<wide> stride = stride_of(position_of(index), range);
-    const bool gate_varies = has_gate(index) && is_open(gate_of(index), range);
-    const auto step = [&](int64_t i) { return index.substitute_open({{range, UOp::index(i)}}); };
-    if (!gate_varies && (stride == 0 || stride == 1)) return {step(0), stride == 0, {}};
-    Access result{{}, false, {}};
+  static Access access(const UOp& address, const UOp& range) {
+    if (address.op() == Op::TUPLE) return {address.src(0), false, address.src(1), {}};
+    const std::optional<wide> stride = stride_of(position_of(address), range);
+    const auto step = [&](int64_t i) { return address.substitute_open({{range, UOp::index(i)}}); };
+    if (!gate_varies(address, range) && (stride == 0 || stride == 1)) return {step(0), stride == 0, {}, {}};
+    Access result{{}, false, {}, {}};
     for (int i = 0; i < lanes_in(range); i++) result.one_by_one.push_back(step(i));
     return result;
   }
@@ -151,11 +164,17 @@ class Lanes {
     const UOp range = open_in(u);
     if (!range) return {};
     const int lanes = lanes_in(range);
-    const Access where = access(index_of_address(u.src(0)), range);
+    const Access where = access(sources[0], range);
     const auto loaded = [&](const UOp& address, const UOp& otherwise, DType dtype) {
       return UOp::make(Op::LOAD, dtype, otherwise ? UOps{address, otherwise} : UOps{address});
     };
     const bool has_otherwise = sources.size() > 1;
+    if (where.mask) {
+      const DType dtype = u.dtype().vec(lanes);
+      const UOp otherwise =
+          has_otherwise ? broadcast(sources[1], lanes) : UOp::constant(dtype, make_const(u.dtype(), 0));
+      return UOp::make(Op::LOAD, dtype, {address_of(where.together, dtype), otherwise, where.mask});
+    }
     if (where.together && !where.is_same) {
       const DType dtype = u.dtype().vec(lanes);
       return loaded(address_of(where.together, dtype), has_otherwise ? broadcast(sources[1], lanes) : UOp(),
@@ -174,10 +193,12 @@ class Lanes {
     const UOp range = open_in(u);
     if (!range) return {};
     const int lanes = lanes_in(range);
-    const Access where = access(index_of_address(u.src(0)), range);
+    const Access where = access(sources[0], range);
     if (where.together && !where.is_same) {
       const UOp value = broadcast(sources[1], lanes);
-      return UOp::make(Op::STORE, dtypes::void_, {address_of(where.together, value.dtype()), value});
+      UOps now{address_of(where.together, value.dtype()), value};
+      if (where.mask) now.push_back(where.mask);
+      return UOp::make(Op::STORE, dtypes::void_, now);
     }
     if (where.together)  // the last one stays
       return UOp::make(Op::STORE, dtypes::void_, {where.together, lane_of(sources[1], lanes - 1)});

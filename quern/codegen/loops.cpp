@@ -132,7 +132,7 @@ UOp barrier_to_loop(const UOps& effects) {
 
 }  // namespace
 
-UOp simplify_loops(const UOp& program) {
+UOp simplify_loops(const UOp& program, OpSet of) {
   std::unordered_map<UOp, int> closers;  // how many loop nodes close a range
   const auto is_loop = [](const UOp& u) { return u.op() == Op::END || u.op() == Op::REDUCE; };
   walk(program, [&](const UOp& u) {
@@ -144,7 +144,7 @@ UOp simplify_loops(const UOp& program) {
     return r.op() == Op::RANGE && (found == closers.end() || found->second == 1);
   };
   return rebuild(program, [&](const UOp& u, const UOps& sources) -> UOp {
-    if (!is_loop(u)) return {};
+    if (!of.contains(u.op())) return {};
     UOp now = u.with_src(sources);
     for (size_t i = first_closed(now); i + 1 < now.src().size();) {
       const UOp one = alone(now.src(i)) && alone(now.src(i + 1)) ? joined(now, i) : UOp();

@@ -7,8 +7,8 @@
 namespace quern {
 
 // Loops that are used as one become one: END(STORE(INDEX(p, r0[4] * 8 + r1[8]), x), r0, r1) goes over 32
-// steps.
-UOp simplify_loops(const UOp& program);
+// steps. Only the loops of these nodes are looked at.
+UOp simplify_loops(const UOp& program, OpSet of = {Op::END, Op::REDUCE});
 
 // Kinds of loops that were not expanded, and those that the device does not have, become plain loops; a
 // BARRIER of threads that are steps of a loop ends that loop.

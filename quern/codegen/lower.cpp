@@ -3,12 +3,16 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
+
 #include "quern/codegen/accumulate.h"
+#include "quern/codegen/actions.h"
 #include "quern/codegen/addresses.h"
 #include "quern/codegen/decompose.h"
 #include "quern/codegen/expand.h"
 #include "quern/codegen/heuristic.h"
 #include "quern/codegen/index_dtype.h"
+#include "quern/codegen/keep.h"
 #include "quern/codegen/linearize.h"
 #include "quern/codegen/loops.h"
 #include "quern/codegen/narrow_floats.h"
@@ -35,12 +39,24 @@ void refuse_what_the_device_lacks(const UOp& kernel, const DeviceSpec& spec) {
   });
 }
 
-Opts opts_for(const UOp& kernel, const UOp& program, const DeviceSpec& spec, OptChoice choice) {
+// Of OPTS=random:7, the 7.
+std::optional<uint64_t> random_seed() {
+  constexpr std::string_view prefix = "random:";
+  const std::string& text = env::OPTS();
+  if (!text.starts_with(prefix)) return {};
+  uint64_t seed = 0;
+  const char* const end = text.data() + text.size();
+  const auto [at, error] = std::from_chars(text.data() + prefix.size(), end, seed);
+  if (error != std::errc() || at != end)
+    throw Error(fmt::format("OPTS is \"{}\"; random: is followed by a number", text));
+  return seed;
+}
+
+Opts given_opts(const UOp& kernel, OptChoice choice) {
   if (!kernel.arg().none() && !kernel.arg().kernel().opts.empty())
     return parse_opts(fmt::format("{}", fmt::join(kernel.arg().kernel().opts, " ")));
-  if (choice == OptChoice::given || env::NOOPT()) return {};
-  if (!env::OPTS().empty()) return parse_opts(env::OPTS());
-  return choose_opts(program, spec);
+  if (choice != OptChoice::best || env::NOOPT() || random_seed()) return {};
+  return parse_opts(env::OPTS());
 }
 
 UOp with_opts_told(const UOp& program, const Opts& opts) {
@@ -61,14 +77,25 @@ UOp lower_to_program(const UOp& kernel, const DeviceSpec& device, OptChoice choi
   // memory is read by LOADs and written through addresses; each address has one index
   UOp program = to_addresses(kernel);
   // index arithmetic and loops as simple as they get; gates are outermost in their index
-  program = simplify_loops(graph_rewrite(program, symbolic, {.name = "simplify kernel"}));
+  program = without_double_gates(graph_rewrite(program, symbolic, {.name = "simplify kernel"}));
+  program = simplify_loops(program);
   // one thread does all of it if it has to be done in order
   DeviceSpec spec = device;
   if (spec.workgroup_threads > 1 && !must_be_in_order(program).empty()) spec.workgroup_threads = 1;
+  const std::string untouchable = not_optimisable(program);
+  const bool optimised = choice == OptChoice::best && !env::NOOPT() && untouchable.empty();
+  Opts opts = given_opts(kernel, choice);
+  if (!opts.empty() && !untouchable.empty())
+    throw Error(fmt::format("{} does not apply: {}", opts[0].text(), untouchable));
+  // what costs much and several loops need is computed once
+  if (optimised && spec.workgroup_threads <= 1) program = keep_rows(program, spec);
   // loops are split and have their kinds
-  const Opts opts = opts_for(kernel, program, spec, choice);
-  if (!opts.empty())
+  if (optimised && opts.empty())
+    opts = random_seed() ? random_opts(program, spec, *random_seed()) : choose_opts(program, spec);
+  if (!opts.empty()) {
     program = graph_rewrite(apply_opts(program, opts, spec), symbolic, {.name = "simplify split loops"});
+    program = simplify_loops(program, {Op::REDUCE});  // what is packed is read in order
+  }
   // no UPCAST and UNROLL: lanes and copies
   program = expand(with_opts_told(program, opts));
   // no ranges of workgroups and threads: hardware indices, and LOCAL memory for what threads reduce together
@@ -76,8 +103,8 @@ UOp lower_to_program(const UOp& kernel, const DeviceSpec& device, OptChoice choi
     program = graph_rewrite(ranges_to_workgroups(program, spec), symbolic, {.name = "simplify workgroups"});
   program = kinds_to_loops(program, spec);
   // no REDUCE: registers that are accumulated into
-  program = reduces_to_accumulators(
-      program, choice == OptChoice::best && spec.has_fma && !env::NOOPT() ? Rounding::fused : Rounding::each);
+  const bool fused = choice == OptChoice::best && spec.has_fma && !env::NOOPT();
+  program = reduces_to_accumulators(program, fused ? Rounding::fused : Rounding::each);
   // a LOAD behind a gate has a value for where it is closed; what is never stored is gone
   program = gates_to_alternatives(program);
   // every RANGE is closed by one END, every END closes one RANGE
@@ -88,7 +115,7 @@ UOp lower_to_program(const UOp& kernel, const DeviceSpec& device, OptChoice choi
   // no floats that the device does not compute with
   program = narrow_floats_to_wide(program, spec);
   // no function that the device does not have
-  program = graph_rewrite(program, transcendental, {.name = "transcendental"});
+  program = graph_rewrite(program, fused ? transcendental_fused : transcendental, {.name = "transcendental"});
   // no op that means something else, or nothing, in hardware
   program = graph_rewrite(program, decompositions, {.name = "decompose"});
   check_boundary(program, Level::program, "lower");

@@ -176,12 +176,15 @@ class Widening {
         if (storage_is_float(sources[0])) break;
         UOps from{sources[0]};
         if (sources.size() > 1) from.push_back(to_memory(sources[1], u.dtype()));
+        if (sources.size() > 2) from.push_back(sources[2]);
         return from_memory(
             UOp::make(Op::LOAD, sources[0].dtype().base().scalar().vec(u.dtype().lanes()), from), u.dtype());
       }
       case Op::STORE: {
         if (storage_is_float(sources[0])) return {};
-        return UOp::make(Op::STORE, dtypes::void_, {sources[0], to_memory(sources[1], u.src(1).dtype())});
+        UOps to{sources[0], to_memory(sources[1], u.src(1).dtype())};
+        if (sources.size() > 2) to.push_back(sources[2]);
+        return UOp::make(Op::STORE, dtypes::void_, to);
       }
       case Op::CAST: return cast(u, sources[0]);
       case Op::BITCAST:

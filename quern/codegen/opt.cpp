@@ -5,7 +5,10 @@
 #include <algorithm>
 #include <charconv>
 
+#include "quern/codegen/keep.h"
 #include "quern/codegen/loops.h"
+#include "quern/codegen/pack.h"
+#include "quern/codegen/pad.h"
 #include "quern/codegen/rebuild.h"
 #include "quern/codegen/strides.h"
 #include "quern/codegen/thread_slots.h"
@@ -14,10 +17,12 @@
 namespace quern {
 namespace {
 
-constexpr std::string_view kNames[] = {"UPCAST", "UNROLL", "LOCAL",  "GROUP",   "GROUPTOP",
-                                       "PADTO",  "SWAP",   "THREAD", "NOLOCALS"};
+constexpr std::string_view kNames[] = {"UPCAST", "UNROLL", "LOCAL", "GROUP", "GROUPTOP", "PADTO",
+                                       "SWAP",   "THREAD", "BLOCK", "PACK",  "NOLOCALS"};
 // Copies of a kernel's body: more of them is a mistake, and compiles for seconds.
 constexpr int64_t kMostCopies = 1024;
+constexpr int64_t kMostPacked = 1 << 24;
+constexpr int64_t kMostPadded = 1 << 12;
 
 std::string_view trimmed(std::string_view text) {
   while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
@@ -53,6 +58,8 @@ class Application {
       if (u.op() == Op::RANGE) next_ = std::max(next_, u.arg().range().id + 1);
     });
     for (size_t i = 0; i < loops_.size(); i++) left_.push_back(loops_.at(i));
+    outer_.resize(left_.size());
+    padded_.resize(left_.size());
   }
 
   void apply(const Opt& opt) {
@@ -62,14 +69,27 @@ class Application {
       case OptKind::UNROLL: unroll(); return;
       case OptKind::SWAP: swap(); return;
       case OptKind::THREAD: thread(); return;
+      case OptKind::BLOCK: block(); return;
+      case OptKind::PACK: packs_.push_back(opt); return;  // when all loops have their kinds
       case OptKind::LOCAL:
       case OptKind::GROUP:
       case OptKind::GROUPTOP:
       case OptKind::NOLOCALS: workgroup(); return;
-      case OptKind::PADTO: refuse("loops are not padded yet");
+      case OptKind::PADTO: pad(); return;
     }
   }
-  const UOp& program() const { return program_; }
+
+  UOp finished() {
+    program_ = rows_for_each_copy(program_);
+    for (const Opt& opt : packs_) {
+      opt_ = opt;
+      pack();
+    }
+    if (packs_.empty() && !program_.ops_below().contains(Op::REDUCE))
+      for (size_t i = 0; i < left_.size(); i++)
+        if (padded_[i] > 0 && left_[i] && !outer_[i]) return with_last_step_apart(i);
+    return program_;
+  }
 
  private:
   [[noreturn]] void refuse(const std::string& why) const {
@@ -84,7 +104,9 @@ class Application {
     if (!left_[i]) refuse(fmt::format("nothing is left of loop {}", axis));
     return i;
   }
-  bool is_reduce(size_t i) const { return i >= loops_.outputs.size(); }
+  bool is_reduce(size_t i) const {
+    return i >= loops_.outputs.size() && i < loops_.outputs.size() + loops_.reduces.size();
+  }
 
   // How many steps the new part has.
   int64_t amount(size_t i) const {
@@ -97,17 +119,23 @@ class Application {
     return wanted;
   }
 
-  void count_copies(int64_t more) {
-    if (more > kMostCopies / copies_)
-      refuse(fmt::format("more than {} steps would be done at once", kMostCopies));
-    copies_ *= more;
+  // `more` steps of the loop at once, in each place where that is.
+  void count_copies(const UOp& range, int64_t more) const {
+    walk(program_, [&](const UOp& u) {
+      if (!is_open(u, range)) return;
+      int64_t copies = more;
+      for (const UOp& r : u.ranges())
+        if (r.arg().range().kind == AxisKind::UPCAST || r.arg().range().kind == AxisKind::UNROLL)
+          copies *= static_cast<int64_t>(r.src(0).int_value());
+      if (copies > kMostCopies) refuse(fmt::format("more than {} steps would be done at once", kMostCopies));
+    });
   }
 
   void upcast() {
     const size_t i = loop(opt_.axis);
     if (is_reduce(i)) refuse(fmt::format("loop {} is that of a reduce: use UNROLL", opt_.axis));
     const int64_t n = amount(i);
-    count_copies(n);
+    count_copies(left_[i], n);
     split(i, n, AxisKind::UPCAST);
   }
 
@@ -115,11 +143,11 @@ class Application {
     const size_t i = loop(opt_.axis);
     if (!is_reduce(i)) refuse(fmt::format("loop {} is that of an output: use UPCAST", opt_.axis));
     const int64_t n = amount(i);
-    count_copies(n);
+    count_copies(left_[i], n);
     const Place place = place_of(left_[i]);
     const UOp steps = left_[i].src(0);
-    for (size_t k = loops_.outputs.size(); k < left_.size(); k++)
-      if (left_[k] && same(left_[k].src(0), steps) && (k == i || place_of(left_[k]) == place))
+    for (size_t k = 0; k < left_.size(); k++)
+      if (is_reduce(k) && left_[k] && same(left_[k].src(0), steps) && (k == i || place_of(left_[k]) == place))
         split(k, n, AxisKind::UNROLL);
   }
 
@@ -178,29 +206,114 @@ class Application {
   // The outer part is that of the threads; it is outermost.
   void thread() {
     if (spec_.workgroup_threads > 1) refuse("the threads of this device are those of workgroups: use LOCAL");
+    if (threads_) refuse("the kernel has threads already");
+    if (blocks_ > 0) refuse("the kernel has blocks already: threads are outside of these");
+    const size_t i = loop_of_outputs();
+    const int64_t n = amount(i);
+    threads_ = true;
+    split_outermost(i, static_cast<int64_t>(left_[i].src(0).int_value()) / n, AxisKind::THREAD);
+  }
+
+  // So many steps of the loop are a block, and the loop over blocks is around all loops but those over other
+  // blocks.
+  void block() {
+    const size_t i = loop_of_outputs();
+    if (outer_[i]) refuse(fmt::format("loop {} has blocks already", opt_.axis));
+    split_outermost(i, amount(i), AxisKind::LOOP);
+    blocks_++;
+  }
+
+  size_t loop_of_outputs() const {
     const size_t i = loop(opt_.axis);
     if (is_reduce(i)) refuse(fmt::format("loop {} is that of a reduce", opt_.axis));
-    if (threads_) refuse("the kernel has threads already");
     for (const UOp& effect : program_.src())
       if (effect.op() != Op::END || std::ranges::find(effect.src(), left_[i]) == effect.src().end())
         refuse(fmt::format("loop {} is not around everything that is stored", opt_.axis));
-    const int64_t n = amount(i);
-    const auto inner = static_cast<int64_t>(left_[i].src(0).int_value()) / n;
-    // all other numbers move up by one
-    std::unordered_map<UOp, UOp> moved;
+    return i;
+  }
+
+  // Loop i becomes a loop of `inner` steps and, behind the threads and blocks that there are, one around it.
+  void split_outermost(size_t i, int64_t inner, AxisKind kind) {
+    const int64_t number = blocks_ + (threads_ && kind != AxisKind::THREAD ? 1 : 0);
+    std::unordered_map<UOp, UOp> moved;  // the numbers of the loops inside
     walk(program_, [&](const UOp& u) {
-      if (u.op() == Op::RANGE)
+      if (u.op() == Op::RANGE && u.arg().range().id >= number)
         moved.emplace(u, u.replace({.arg = RangeArg{u.arg().range().id + 1, u.arg().range().kind}}));
     });
     program_ = program_.substitute(moved);
-    for (UOp& r : left_)
-      if (r) r = moved.at(r);
+    for (UOps* ranges : {&left_, &outer_})
+      for (UOp& r : *ranges)
+        if (const auto now = moved.find(r); r && now != moved.end()) r = now->second;
     next_++;
-    threads_ = UOp::range(n, 0, AxisKind::THREAD);
     const UOp old = left_[i];
+    const auto outer = static_cast<int64_t>(old.src(0).int_value()) / inner;
+    const UOp around = UOp::range(outer, number, kind);
     left_[i] = inner == 1 ? UOp() : UOp::range(inner, old.arg().range().id, old.arg().range().kind);
-    replace(old, left_[i] ? threads_ * inner + left_[i] : threads_,
-            left_[i] ? UOps{threads_, left_[i]} : UOps{threads_});
+    if (kind != AxisKind::THREAD) outer_[i] = around;
+    replace(old, left_[i] ? around * inner + left_[i] : around,
+            left_[i] ? UOps{around, left_[i]} : UOps{around});
+  }
+
+  // The loop gets more steps, which do nothing.
+  void pad() {
+    if (spec_.workgroup_threads > 1) refuse("loops are not padded in workgroups yet");
+    const size_t i = loop(opt_.axis);
+    const UOp old = left_[i];
+    if (!old.src(0).is_int_const()) refuse(fmt::format("loop {} has a symbolic number of steps", opt_.axis));
+    if (opt_.amount < 1) refuse("a loop is padded to a multiple of 1 or more");
+    const auto size = static_cast<int64_t>(old.src(0).int_value());
+    if (opt_.amount > kMostPadded || size > kMostPacked * opt_.amount) refuse("that is too much");
+    const int64_t padded = (size + opt_.amount - 1) / opt_.amount * opt_.amount;
+    if (padded == size) return;
+    walk(program_, [&](const UOp& u) {
+      if (u.op() == Op::STORE && is_open(u, old) && !is_open(u.src(0), old))
+        refuse(fmt::format("each step of loop {} stores to the same place", opt_.axis));
+    });
+    padded_[i] = opt_.amount;
+    left_[i] = UOp::range(padded, old.arg().range().id, old.arg().range().kind);
+    program_ = quern::pad(program_, old, left_[i]);
+  }
+
+  // The last step of a padded loop, which does less than the others, behind the loop: the others have no
+  // gates.
+  UOp with_last_step_apart(size_t i) const {
+    const UOp& range = left_[i];
+    const auto steps = static_cast<int64_t>(range.src(0).int_value());
+    if (steps < 2 || threads_) return program_;
+    const UOp most = UOp::range(steps - 1, range.arg().range().id, range.arg().range().kind);
+    const UOp loop = program_.substitute({{range, most}});
+    const UOp last = program_.substitute({{range, UOp::index(steps - 1)}});
+    UOps effects(loop.src().begin(), loop.src().end());
+    effects.insert(effects.end(), last.src().begin(), last.src().end());
+    return program_.with_src(effects);
+  }
+
+  void pack() {
+    if (spec_.workgroup_threads > 1) refuse("operands are not packed in workgroups yet");
+    if (opt_.axis >= std::ssize(left_)) refuse(fmt::format("there is no loop {}", opt_.axis));
+    UOp read;
+    walk(program_, [&](const UOp& u) {
+      if (u.op() != Op::LOAD) return;
+      const UOp& memory = storage_of(u.src(0));
+      if (memory.op() != Op::PARAM || memory.arg().integer() != opt_.amount) return;
+      if (read) refuse(fmt::format("argument {} is read in several ways", opt_.amount));
+      read = u;
+    });
+    if (!read) refuse(fmt::format("argument {} is not read", opt_.amount));
+    const UOp& block = outer_[static_cast<size_t>(opt_.axis)];
+    const int64_t inside = block ? block.arg().range().id + 1 : blocks_ + (threads_ ? 1 : 0);
+    UOps tile;
+    for (const UOp& r : read.ranges())
+      if (r.arg().range().id >= inside) tile.push_back(r);
+    int64_t elements = 1;
+    for (const UOp& r : tile) {
+      if (!r.src(0).is_int_const()) refuse("what is read has a symbolic size");
+      elements *= static_cast<int64_t>(r.src(0).int_value());
+      if (elements > kMostPacked)
+        refuse(fmt::format("the copy would have more than {} elements", kMostPacked));
+    }
+    if (tile.empty()) refuse(fmt::format("argument {} does not change in these loops", opt_.amount));
+    program_ = quern::pack(program_, read, tile);
   }
 
   // Where a loop of a reduce stands: the loops around it, which of the loops of its REDUCE it is, and of how
@@ -251,11 +364,13 @@ class Application {
   UOp program_;
   const DeviceSpec& spec_;
   const Loops loops_;
-  UOps left_;  // of each loop; none: nothing
-  UOp threads_;
+  UOps left_;    // of each loop; none: nothing
+  UOps outer_;   // of each loop, the loop over its blocks; none: it has none
+  Ints padded_;  // of each loop, the multiple that it was padded to; 0: it was not
+  Opts packs_;
   Opt opt_;
-  int64_t next_ = 0, copies_ = 1;
-  bool no_locals_ = false;
+  bool threads_ = false, no_locals_ = false;
+  int64_t next_ = 0, blocks_ = 0;
 };
 
 }  // namespace
@@ -305,13 +420,17 @@ Loops loops_of(const UOp& program) {
   Loops loops;
   walk(program, [&](const UOp& u) {
     if (!is_loop_node(u)) return;
+    const bool keeps = u.op() == Op::END && u.src(0).op() == Op::STORE &&
+                       storage_of(u.src(0).src(0)).op() == Op::DEFINE_LOCAL;
     for (const UOp& r : u.src().subspan(1))
-      if (r.op() == Op::RANGE) add_once(u.op() == Op::END ? loops.outputs : loops.reduces, r);
+      if (r.op() == Op::RANGE)
+        add_once(keeps ? loops.rows : u.op() == Op::END ? loops.outputs : loops.reduces, r);
   });
   std::erase_if(loops.reduces,
                 [&](const UOp& r) { return std::ranges::find(loops.outputs, r) != loops.outputs.end(); });
   std::ranges::sort(loops.outputs, before);
   std::ranges::sort(loops.reduces, before);
+  std::ranges::sort(loops.rows, before);
   return loops;
 }
 
@@ -368,12 +487,9 @@ std::string not_optimisable(const UOp& program) {
 }
 
 UOp apply_opts(const UOp& program, const Opts& opts, const DeviceSpec& spec) {
-  if (opts.empty()) return program;
-  if (const std::string why = not_optimisable(program); !why.empty())
-    throw Error(fmt::format("{} does not apply: {}", opts[0].text(), why));
   Application application(program, spec);
   for (const Opt& opt : opts) application.apply(opt);
-  return application.program();
+  return application.finished();
 }
 
 }  // namespace quern

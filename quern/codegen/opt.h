@@ -10,11 +10,24 @@
 
 namespace quern {
 
-enum class OptKind : uint8_t { UPCAST, UNROLL, LOCAL, GROUP, GROUPTOP, PADTO, SWAP, THREAD, NOLOCALS };
+enum class OptKind : uint8_t {
+  UPCAST,
+  UNROLL,
+  LOCAL,
+  GROUP,
+  GROUPTOP,
+  PADTO,
+  SWAP,
+  THREAD,
+  BLOCK,
+  PACK,
+  NOLOCALS
+};
 
 // UPCAST(0, 8): of loop 0, 8 neighbouring steps are done at once. Loops are numbered as the kernel has them,
 // those over outputs first, outermost first, then those of reduces; a number stands for what is left of its
-// loop. An amount of 0 is all of it. Of SWAP the amount is the other loop.
+// loop. An amount of 0 is all of it. Of SWAP the amount is the other loop, of PACK the argument that is
+// copied.
 struct Opt {
   OptKind kind = OptKind::UPCAST;
   int64_t axis = 0, amount = 0;
@@ -31,9 +44,13 @@ Opts parse_opts(std::string_view text);  // an Error says what is wrong with whi
 
 // The loops of a kernel by their numbers: RANGEs.
 struct Loops {
-  UOps outputs, reduces;
-  const UOp& at(size_t i) const { return i < outputs.size() ? outputs[i] : reduces[i - outputs.size()]; }
-  size_t size() const { return outputs.size() + reduces.size(); }
+  UOps outputs, reduces, rows;  // rows: those that only keep something for the others
+  const UOp& at(size_t i) const {
+    if (i < outputs.size()) return outputs[i];
+    i -= outputs.size();
+    return i < reduces.size() ? reduces[i] : rows[i - reduces.size()];
+  }
+  size_t size() const { return outputs.size() + reduces.size() + rows.size(); }
 };
 Loops loops_of(const UOp& program);
 
@@ -43,7 +60,7 @@ std::string not_optimisable(const UOp& program);
 // The kernel with its loops split and their kinds set:
 //   UPCAST(0, 4): END(x(r0[8]), r0)  ->  END(x(r0[2] * 4 + r1[4, UPCAST]), r0, r1)
 // An UNROLL goes for sibling loops, too: reduces over as many steps under the same loops. An Error says why
-// an opt does not apply. `program` is a kernel after simplify_loops.
+// an opt does not apply. `program` is a kernel after simplify_loops that is optimisable.
 UOp apply_opts(const UOp& program, const Opts& opts, const DeviceSpec& spec);
 
 }  // namespace quern

@@ -50,6 +50,21 @@ UOp exp2_float32(const UOp& given) {
   return where(ne(given, given), given, result);
 }
 
+// The same with products that are not rounded: 2^r = 1 + r * q(r).
+UOp exp2_fused(const UOp& given) {
+  constexpr std::array q = {0x1.62e430p-1, 0x1.ebfbdcp-3,  0x1.c6aee8p-5,
+                            0x1.3b2d4ap-7, 0x1.5f3e2cp-10, 0x1.41fd02p-13};
+  const UOp low = number(given, -151.0), high = number(given, 129.0);
+  const UOp x = where(given < low, low, where(high < given, high, given));
+  const UOp magic = number(x, 0x1.8p23), shifted = x + magic;
+  const UOp n = bits_of(shifted) - bits_of(magic), r = minus(x, minus(shifted, magic));
+  UOp sum = number(x, q.back());
+  for (size_t i = q.size() - 1; i-- > 0;) sum = UOp::alu(Op::MULACC, {sum, r, number(x, q[i])});
+  const UOp fraction = UOp::alu(Op::MULACC, {sum, r, number(x, 1.0)});
+  const UOp half = n >> integer(n, 1);
+  return fraction * power_of_two(half) * power_of_two(n - half);  // NaN, if that is given
+}
+
 // ---- log2(x): x = 2^e * (1 + f), 1 + f between sqrt(1/2) and sqrt(2); log2(1 + f) = f * L + f^2 * p(f)
 
 UOp log2_float32(const UOp& x) {
@@ -143,6 +158,7 @@ UOp sin_float32(const UOp& x) {
 
 // ----
 
+template <UOp (*exp2)(const UOp&)>
 UOp in_arithmetic(const UOp& u) {
   const DType dtype = u.dtype();
   if (dtype.kind() == Scalar::Float64) return {};
@@ -151,7 +167,7 @@ UOp in_arithmetic(const UOp& u) {
     return UOp::make(u.op(), x.dtype(), {x}).cast(dtype);
   }
   switch (u.op()) {
-    case Op::EXP2: return exp2_float32(u.src(0));
+    case Op::EXP2: return exp2(u.src(0));
     case Op::LOG2: return log2_float32(u.src(0));
     default: return sin_float32(u.src(0));
   }
@@ -160,7 +176,13 @@ UOp in_arithmetic(const UOp& u) {
 }  // namespace
 
 const Rules transcendental = [] {
-  return RuleList{{op({Op::EXP2, Op::LOG2, Op::SIN}).as("x"), in_arithmetic, "a function -> arithmetic"}};
+  return RuleList{
+      {op({Op::EXP2, Op::LOG2, Op::SIN}).as("x"), in_arithmetic<exp2_float32>, "a function -> arithmetic"}};
+};
+
+const Rules transcendental_fused = [] {
+  return RuleList{{op({Op::EXP2, Op::LOG2, Op::SIN}).as("x"), in_arithmetic<exp2_fused>,
+                   "a function -> fused arithmetic"}};
 };
 
 }  // namespace quern

@@ -9,5 +9,6 @@
 namespace quern {
 
 extern const Rules transcendental;
+extern const Rules transcendental_fused;  // with MULACC: fewer operations
 
 }  // namespace quern

@@ -5,6 +5,9 @@
 //   - RANGE opens a loop and the END that closes it comes later; IF and ENDIF are brackets in the same way.
 //   - A LOAD whose index has a gate reads nothing where the gate is closed: its second source is the value
 //     there. A STORE whose index has a gate stands between the IF of that gate and its ENDIF.
+//   - A LOAD or STORE of a vector may have a third source, a bool for each lane: only those lanes are
+//   accessed
+//     for which it is true.
 //   - A RANGE of kind THREAD may be run as a loop, or by that many threads at once: it is outermost, and its
 //     steps do not depend on each other.
 #pragma once

@@ -78,8 +78,8 @@ enum class ArgKind : uint8_t {
   X(GETTUPLE, 1, 1, Int)                                                                                          \
   /* memory */                                                                                                    \
   X(INDEX, 1, -1, None)           /* memory or tensor, indices; a gate is an index that may be invalid */         \
-  X(LOAD, 1, 2, None)             /* address; value where the gate is false */                                    \
-  X(STORE, 2, 2, None)            /* address, value */                                                            \
+  X(LOAD, 1, 3, None)             /* address; value where the gate is false; of each lane: is it read */          \
+  X(STORE, 2, 3, None)            /* address, value; of each lane: is it written */                               \
   /* vectors */                                                                                                   \
   X(VECTORIZE, 1, -1, None)                                                                                       \
   X(GEP, 1, 1, Ints)              /* lanes of a vector */                                                         \

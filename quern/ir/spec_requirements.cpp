@@ -182,7 +182,12 @@ constexpr Requirement kRequirements[] = {
      [](const UOp& u) { return fits_memory(u.dtype(), u.src(0)); },
      [](const UOp& u) { return fmt::format("{} from {}", u.dtype().name(), u.src(0).dtype().name()); }},
     {Op::LOAD, everywhere, "the value for a closed gate has the dtype of the LOAD",
-     [](const UOp& u) { return all_like_result(u, rest(u)); }},
+     [](const UOp& u) { return u.src().size() < 2 || u.src(1).dtype() == u.dtype(); }},
+    {{Op::LOAD, Op::STORE}, everywhere, "the last source says of each lane whether it is accessed",
+     [](const UOp& u) {
+       const DType value = u.op() == Op::LOAD ? u.dtype() : u.src(1).dtype();
+       return u.src().size() < 3 || (u.src(2).dtype() == dtypes::bool_.vec(value.lanes()));
+     }},
     {Op::STORE, everywhere, "STORE writes a value of the dtype its address points to",
      [](const UOp& u) { return fits_memory(u.src(1).dtype(), u.src(0)); },
      [](const UOp& u) { return fmt::format("{} into {}", u.src(1).dtype().name(), u.src(0).dtype().name()); }},

@@ -131,9 +131,21 @@ class Renderer {
     return build_.CreateICmpNE(load, llvm::Constant::getNullValue(load->getType()));
   }
 
+  Value* read_masked(const UOp& u, Value* from) {
+    llvm::Type* type = llvm_memory_type(context_, u.dtype());
+    Value* otherwise = value(u.src(1));
+    if (u.dtype().is_bool()) otherwise = build_.CreateZExt(otherwise, type);
+    llvm::CallInst* load =
+        build_.CreateMaskedLoad(type, from, alignment(u.dtype()), value(u.src(2)), otherwise);
+    set_scopes(load, storage_of(u.src(0)));
+    if (!u.dtype().is_bool()) return load;
+    return build_.CreateICmpNE(load, llvm::Constant::getNullValue(type));
+  }
+
   Value* load(const UOp& u) {
     const UOp& index = index_of_address(u.src(0));
     Value* from = value(index);
+    if (u.src().size() > 2) return read_masked(u, from);
     if (!has_gate(index)) return read(u, from);
     BasicBlock *before = build_.GetInsertBlock(), *open = new_block("open"), *then = new_block("then");
     Value* otherwise = value(u.src(1));
@@ -153,7 +165,11 @@ class Renderer {
     Value* stored = value(u.src(1));
     const DType dtype = u.src(1).dtype();
     if (dtype.is_bool()) stored = build_.CreateZExt(stored, llvm_memory_type(context_, dtype));
-    set_scopes(build_.CreateAlignedStore(stored, value(index), alignment(dtype)), storage_of(index));
+    if (u.src().size() > 2)
+      set_scopes(build_.CreateMaskedStore(stored, value(index), alignment(dtype), value(u.src(2))),
+                 storage_of(index));
+    else
+      set_scopes(build_.CreateAlignedStore(stored, value(index), alignment(dtype)), storage_of(index));
   }
 
   // ---- loops and gates

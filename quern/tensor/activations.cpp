@@ -68,8 +68,8 @@ Tensor Tensor::gelu(const std::string& approximate) const {
     throw Error(fmt::format("gelu: approximate is \"{}\", not \"tanh\" or \"none\"", approximate));
   return in_wide_float(*this, [&](const Tensor& x) {
     if (approximate == "none") return x * 0.5 * ((x * std::numbers::sqrt2 * 0.5).erf() + 1);
-    const double scale = std::sqrt(2 * std::numbers::inv_pi);
-    return x * 0.5 * (((x + x * x * x * 0.044715) * scale).tanh() + 1);
+    const double scale = 2 * std::sqrt(2 * std::numbers::inv_pi);
+    return x * ((x + x * x * x * 0.044715) * scale).sigmoid();  // (1 + tanh(u)) / 2 is the sigmoid of 2 u
   });
 }
 Tensor Tensor::quick_gelu() const {

@@ -52,6 +52,17 @@ const Case kCases[] = {
       %m = REDUCE(INDEX(%p, r0[8] * 24 + r1[24, REDUCE]):float32, r1; {op: MAX})
       %s = REDUCE(INDEX(%p, r0 * 24 + r2[24, REDUCE]):float32 - %m, r2; {op: ADD})
       SINK(END(STORE(INDEX(PARAM(; 0):float32*[192], r0 * 24 + r3[24]), INDEX(%p, r0 * 24 + r3):float32 - %m + %s), r0, r3)))"},
+    {"functions in two loops", R"(
+      %p = PARAM(; 1):float32*[192]
+      %m = REDUCE(INDEX(%p, r0[8] * 24 + r1[24, REDUCE]):float32, r1; {op: MAX})
+      %s = REDUCE(EXP2(INDEX(%p, r0 * 24 + r2[24, REDUCE]):float32 - %m), r2; {op: ADD})
+      SINK(END(STORE(INDEX(PARAM(; 0):float32*[192], r0 * 24 + r3[24]), EXP2(INDEX(%p, r0 * 24 + r3):float32 - %m) + %s), r0, r3)))"},
+    {"odd sizes", R"(
+      %a = INDEX(PARAM(; 1):float32*[77], r0[7] * 11 + r2[11, REDUCE]):float32
+      %b = INDEX(PARAM(; 2):float32*[143], r2 * 13 + r1[13]):float32
+      SINK(END(STORE(INDEX(PARAM(; 0):float32*[91], r0 * 13 + r1), REDUCE(%a * %b, r2; {op: ADD}) + 1.0), r0, r1)))"},
+    {"an odd row", R"(
+      SINK(END(STORE(INDEX(PARAM(; 0):float32*[203], r0[203]), INDEX(PARAM(; 1):float32*[203], r0):float32 + 1.0), r0)))"},
     {"columns", R"(
       %x = INDEX(PARAM(; 1):float32*[192], r1[12, REDUCE] * 16 + r0[16]):float32
       SINK(END(STORE(INDEX(PARAM(; 0):float32*[16], r0), REDUCE(%x, r1; {op: MAX}) + REDUCE(%x, r1; {op: ADD})), r0)))"},
@@ -141,9 +152,12 @@ Memory on_interp(const UOp& kernel, const LinearProgram& program) {
 
 Opt random_opt(std::mt19937& random) {
   constexpr OptKind kinds[] = {OptKind::UPCAST, OptKind::UNROLL, OptKind::UPCAST,
-                               OptKind::UNROLL, OptKind::SWAP,   OptKind::THREAD};
+                               OptKind::UNROLL, OptKind::SWAP,   OptKind::THREAD,
+                               OptKind::BLOCK,  OptKind::PACK,   OptKind::PADTO};
   constexpr int64_t amounts[] = {0, 2, 3, 4, 8, 2, 4};
   const OptKind kind = kinds[random() % std::size(kinds)];
+  if (kind == OptKind::PACK)
+    return {kind, static_cast<int64_t>(random() % 4), static_cast<int64_t>(random() % 3)};
   if (kind == OptKind::SWAP)
     return {kind, static_cast<int64_t>(random() % 2), static_cast<int64_t>(random() % 2)};
   return {kind, static_cast<int64_t>(random() % 4), amounts[random() % std::size(amounts)]};
@@ -152,7 +166,7 @@ Opt random_opt(std::mt19937& random) {
 // Opts that the kernel takes.
 Opts random_opts(const UOp& kernel, std::mt19937& random) {
   Opts opts;
-  const size_t wanted = 1 + random() % 4;
+  const size_t wanted = 1 + random() % 5;
   for (int i = 0; i < 30 && opts.size() < wanted; i++) {
     opts.push_back(random_opt(random));
     try {
@@ -226,6 +240,13 @@ TEST(Opt, WhyItDoesNotApply) {
   EXPECT_THAT(refusal(matmul, "UNROLL(5, 2)"), HasSubstr("2 loops over outputs and 1 of reduces"));
   EXPECT_THAT(refusal(matmul, "UPCAST(0, 0) UPCAST(0, 2)"), HasSubstr("nothing is left of loop 0"));
   EXPECT_THAT(refusal(matmul, "LOCAL(0, 2)"), HasSubstr("no workgroups"));
+  EXPECT_THAT(refusal(matmul, "BLOCK(2, 4)"), HasSubstr("loop 2 is that of a reduce"));
+  EXPECT_THAT(refusal(matmul, "BLOCK(1, 4) BLOCK(1, 2)"), HasSubstr("loop 1 has blocks already"));
+  EXPECT_THAT(refusal(matmul, "BLOCK(1, 4) THREAD(1, 2)"), HasSubstr("threads are outside"));
+  EXPECT_THAT(refusal(matmul, "PACK(1, 0)"), HasSubstr("argument 0 is not read"));
+  EXPECT_THAT(refusal(matmul, "PACK(7, 1)"), HasSubstr("there is no loop 7"));
+  EXPECT_THAT(refusal(matmul, "PADTO(0, 0)"), HasSubstr("multiple of 1 or more"));
+  EXPECT_THAT(refusal(matmul, "PADTO(0, 99999)"), HasSubstr("too much"));
   EXPECT_THAT(refusal(matmul, "UPCAST(0, 0) UPCAST(1, 0) UNROLL(2, 0)"), HasSubstr("more than"));
   EXPECT_THAT(refusal(R"(%p = PARAM(; 0):float32*[9]
       SINK(END(STORE(INDEX(%p, r0[8] + 1), INDEX(%p, r0):float32), r0)))",
@@ -243,6 +264,50 @@ TEST(Opt, AMatmulIsATileInRegisters) {
   EXPECT_EQ(count(p, Op::LOAD), 4 + 2 + 2 * 8);
   for (const UOp& u : p.list)
     if (u.op() == Op::MULACC) EXPECT_EQ(u.dtype(), dtypes::float32.vec(8));
+}
+
+TEST(Opt, WhatIsPackedIsReadInOrder) {
+  const LinearProgram p =
+      lowered(parse(kCases[2].text), parse_opts("BLOCK(1, 8) PACK(1, 2) UPCAST(1, 8) UPCAST(0, 4)"));
+  // blocks; the copying over the reduce; rows and the reduce
+  EXPECT_EQ(count(p, Op::RANGE), 4);
+  EXPECT_EQ(count(p, Op::DEFINE_LOCAL), 1);
+  for (const UOp& u : p.list) {
+    if (u.op() == Op::DEFINE_LOCAL) EXPECT_EQ(u.dtype().size(), 12 * 8);
+    // the copy is written and read in vectors
+    if (u.op() == Op::LOAD && storage_of(u.src(0)).op() == Op::DEFINE_LOCAL) EXPECT_EQ(u.dtype().lanes(), 8);
+    if (u.op() == Op::STORE && storage_of(u.src(0)).op() == Op::DEFINE_LOCAL)
+      EXPECT_EQ(u.src(1).dtype().lanes(), 8);
+  }
+}
+
+// A softmax computes each exponential once, and the row goes through LOCAL memory.
+TEST(Opt, CostlyRowsAreKept) {
+  const LinearProgram p = linearize(lower_to_program(parse(kCases[5].text), plain(), OptChoice::best));
+  EXPECT_EQ(count(p, Op::DEFINE_LOCAL), 1);
+  const LinearProgram as_given = linearize(lower_to_program(parse(kCases[5].text), plain()));
+  EXPECT_EQ(count(as_given, Op::DEFINE_LOCAL), 0);
+}
+
+// The loop has no masks; what is left does.
+TEST(Opt, TheLastStepOfAPaddedLoopIsApart) {
+  const LinearProgram p = lowered(parse(kCases[7].text), parse_opts("PADTO(0, 8) UPCAST(0, 8)"));
+  int masks = 0, plain_stores = 0;
+  for (const UOp& u : p.list)
+    if (u.op() == Op::STORE) (u.src().size() == 3 ? masks : plain_stores)++;
+  EXPECT_EQ(masks, 1);
+  EXPECT_EQ(plain_stores, 1);
+}
+
+TEST(Opt, PaddedLanesHaveAMask) {
+  const LinearProgram p = lowered(parse(R"(
+      SINK(END(STORE(INDEX(PARAM(; 0):float32*[70], r0[10] * 7 + r1[7]), INDEX(PARAM(; 1):float32*[70], r0 * 7 + r1):float32 * INDEX(PARAM(; 2):float32*[10], r0):float32), r0, r1)))"),
+                                  parse_opts("PADTO(1, 8) UPCAST(1, 8)"));
+  int masks = 0;
+  for (const UOp& u : p.list)
+    masks += (u.op() == Op::LOAD || u.op() == Op::STORE) && u.src().size() == 3 ? 1 : 0;
+  EXPECT_EQ(masks, 2);
+  EXPECT_EQ(count(p, Op::IF), 0);
 }
 
 TEST(Opt, SiblingsAreUnrolledAlike) {

@@ -4,6 +4,7 @@
 // compute, carried through what comes after them (estimate() in program.cpp).
 #include <gtest/gtest.h>
 
+#include "quern/ir/env.h"
 #include "quern/runtime/device.h"
 #include "test/engine/program.h"
 #include "test/fuzz.h"
@@ -11,18 +12,20 @@
 namespace quern {
 namespace {
 
-void compare(bool floats, const std::string& device = "INTERP") {
-  // the compiler of CL takes 0.3 s for a kernel
-  const FuzzPlan plan = fuzz_plan(device == "INTERP" ? 250
-                                  : device == "CL"   ? 4
-                                                     : 150,
-                                  device == "CL" ? 200 : 10'000);
+enum class Kernels : uint8_t { chosen_opts, no_opts, random_opts };
+
+void compare(bool floats, const std::string& device = "INTERP", Kernels kernels = Kernels::chosen_opts) {
+  const bool slow = device == "CL";  // its compiler takes 0.3 s for a kernel
+  const uint64_t cases = slow ? 4 : device == "INTERP" ? 250 : kernels == Kernels::chosen_opts ? 150 : 50;
+  const FuzzPlan plan = fuzz_plan(cases, slow ? 200 : kernels == Kernels::chosen_opts ? 10'000 : 2'500);
+  const env::Override noopt("NOOPT", kernels == Kernels::no_opts ? 1 : 0);
   for (uint64_t i = plan.first; i < plan.first + plan.cases; i++) {
     auto random = plan.generator(i);
     program::Program made;
     ASSERT_NO_THROW(made = program::random_program(random, floats, static_cast<int64_t>(2 + i % 49)))
         << plan.rerun(i);
     made.device = device;
+    const env::Override opts("OPTS", kernels == Kernels::random_opts ? fmt::format("random:{}", i) : "");
     const auto failure = program::check(made);
     if (!failure) continue;
     const program::Program small = program::shrink(made, *failure);
@@ -36,6 +39,10 @@ TEST(ProgramFuzz, FloatsAreTheSameLazilyAndEagerly) { compare(true); }
 
 TEST(ProgramFuzz, IntegersOnTheCpu) { compare(false, "CPU"); }
 TEST(ProgramFuzz, FloatsOnTheCpu) { compare(true, "CPU"); }
+TEST(ProgramFuzz, IntegersOnTheCpuAsScheduled) { compare(false, "CPU", Kernels::no_opts); }
+TEST(ProgramFuzz, FloatsOnTheCpuAsScheduled) { compare(true, "CPU", Kernels::no_opts); }
+TEST(ProgramFuzz, IntegersOnTheCpuWithRandomOpts) { compare(false, "CPU", Kernels::random_opts); }
+TEST(ProgramFuzz, FloatsOnTheCpuWithRandomOpts) { compare(true, "CPU", Kernels::random_opts); }
 
 TEST(ProgramFuzz, IntegersInWorkgroups) { compare(false, "LINEAR"); }
 TEST(ProgramFuzz, FloatsInWorkgroups) { compare(true, "LINEAR"); }

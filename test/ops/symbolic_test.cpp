@@ -1,7 +1,6 @@
 // Sizes that are known when the program runs. A bound variable gives what the number would.
 #include <gtest/gtest.h>
 
-#include "quern/ir/env.h"
 #include "test/ir/error_text.h"
 #include "test/ops/row.h"
 
@@ -109,10 +108,7 @@ TEST(Symbolic, AsWithNumbers) {
     }
 }
 
-// Without opts: some of these slopes are small differences of large numbers, and loops of known sizes are
-// added up in another order.
 TEST(Symbolic, Gradients) {
-  const env::Override in_order("NOOPT", 1);
   const Variable rows("rows", 1, 6);
   for (const Symbolic& s : kOps) {
     if (!s.op(tensor_of(memory()), Dim(6)).is_floating_point()) continue;

@@ -1,5 +1,6 @@
 // The CPU device: machine code for this processor, and memory of the host that is kept for the next tensor.
 #include <fmt/format.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -26,6 +27,13 @@ namespace {
 
 // ---- programs
 
+int64_t threads_to_use() {
+  if (env::CPU_THREADS() > 0) return env::CPU_THREADS();
+  cpu_set_t cores;
+  if (sched_getaffinity(0, sizeof(cores), &cores) == 0) return std::max(1, CPU_COUNT(&cores));
+  return std::max<int64_t>(1, std::thread::hardware_concurrency());
+}
+
 // Memory of a thread for LOCAL arrays and large registers; none if there is not that much.
 void* scratch(int64_t bytes) {
   struct Free {
@@ -46,7 +54,7 @@ std::string out_of_scratch(int64_t bytes) {
 }
 
 Pool& pool() {
-  static Pool threads(static_cast<int>(std::max(1U, std::thread::hardware_concurrency())));
+  static Pool threads(static_cast<int>(threads_to_use()));
   return threads;
 }
 
@@ -153,7 +161,7 @@ int64_t cache_bytes(int name, int64_t otherwise) {
 DeviceSpec cpu_spec() {
   DeviceSpec spec;
   spec.name = "CPU";
-  spec.compute_units = std::max<int64_t>(1, std::thread::hardware_concurrency());
+  spec.compute_units = threads_to_use();
   spec.registers = cpu::host().vector_registers;
   spec.vector_bytes = cpu::host().vector_bytes;
   spec.l1_bytes = cache_bytes(_SC_LEVEL1_DCACHE_SIZE, spec.l1_bytes);

@@ -46,15 +46,23 @@ class LinearCompiler {
     return known->second;
   }
 
+  // A position where the gate is open, else Invalid.
+  uint32_t gated(uint32_t gate, uint32_t position) {
+    const uint32_t to = emit_.new_slot();
+    const uint32_t operands[] = {gate, position, emit_.constant(dtypes::index, Const::invalid())};
+    emit_.elementwise(block(), Op::WHERE, dtypes::index, dtypes::index, to, operands);
+    return to;
+  }
+  // Of a LOAD or STORE, for one of its lanes, the slot of the position of the first.
+  uint32_t lane_position(const UOp& access, const UOp& index, uint32_t lane) {
+    const uint32_t at = slot(index);
+    return access.src().size() > 2 ? gated(slot(access.src(2)) + lane, at) : at;
+  }
+
   // Of an INDEX: the slot of its position in scalars, Invalid where its gate is closed.
   uint32_t position(const UOp& index) {
     uint32_t at = slot(position_of(index));
-    if (has_gate(index)) {
-      const uint32_t to = emit_.new_slot();
-      const uint32_t operands[] = {slot(gate_of(index)), at, emit_.constant(dtypes::index, Const::invalid())};
-      emit_.elementwise(block(), Op::WHERE, dtypes::index, dtypes::index, to, operands);
-      at = to;
-    }
+    if (has_gate(index)) at = gated(slot(gate_of(index)), at);
     const int width = storage_of(index).dtype().lanes();
     if (width == 1) return at;
     return emit_.binary(block(), Op::MUL, at, emit_.constant(dtypes::index, Const::of_int(width)));
@@ -105,20 +113,19 @@ class LinearCompiler {
       case Op::INDEX: slots_[u] = position(u); return;
       case Op::LOAD: {
         const UOp& index = index_of_address(u.src(0));
-        const uint32_t to = emit_.new_slots(u.dtype().lanes()), at = slot(index),
-                       area = area_of(storage_of(index));
+        const uint32_t to = emit_.new_slots(u.dtype().lanes()), area = area_of(storage_of(index));
         for (uint32_t i = 0; i < lanes; i++)
-          emit_.add(block(), {load_for(u.dtype().scalar()), to + i, at, area,
+          emit_.add(block(), {load_for(u.dtype().scalar()), to + i, lane_position(u, index, i), area,
                               u.src().size() > 1 ? slot(u.src(1)) + i : kNoSlot, i});
         slots_[u] = to;
         return;
       }
       case Op::STORE: {
         const UOp& index = index_of_address(u.src(0));
-        const uint32_t from = slot(u.src(1)), at = slot(index), area = area_of(storage_of(index));
+        const uint32_t from = slot(u.src(1)), area = area_of(storage_of(index));
         const DType dtype = u.src(1).dtype();
         for (uint32_t i = 0; i < static_cast<uint32_t>(dtype.lanes()); i++)
-          emit_.add(block(), {store_for(dtype.scalar()), 0, at, area, from + i, i});
+          emit_.add(block(), {store_for(dtype.scalar()), 0, lane_position(u, index, i), area, from + i, i});
         return;
       }
       case Op::VECTORIZE: {
