@@ -1,5 +1,5 @@
-// Kernels of the CPU: bench_cpu; see cpu.py. `bench_cpu memory` is how fast this machine's memory is, under the
-// names of the kernels that should be about as fast.
+// Kernels of the CPU: bench_cpu; see cpu.py. `bench_cpu memory` is how fast this machine's memory is, under
+// the names of the kernels that should be about as fast.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -56,8 +56,13 @@ void products() {
   struct Sizes {
     int64_t n, k, m;
   };
-  for (const auto& [n, k, m] : {Sizes{256, 256, 256}, {512, 512, 512}, {1024, 1024, 1024}, {2048, 2048, 2048},
-                                {1, 4096, 4096}, {32, 4096, 4096}, {4096, 64, 4096}}) {
+  for (const auto& [n, k, m] : {Sizes{256, 256, 256},
+                                {512, 512, 512},
+                                {1024, 1024, 1024},
+                                {2048, 2048, 2048},
+                                {1, 4096, 4096},
+                                {32, 4096, 4096},
+                                {4096, 64, 4096}}) {
     const Tensor a = data({n, k}), b = data({k, m});
     flops(fmt::format("matmul {}x{}x{}", n, k, m), 2.0 * static_cast<double>(n * k * m),
           [&] { return a.matmul(b); });
@@ -79,8 +84,8 @@ void convolutions() {
        {Sizes{64, 56, 64, 3, 1, 1}, {256, 14, 256, 3, 1, 1}, {3, 224, 64, 7, 2, 3}, {8, 32, 8, 3, 1, 1}}) {
     const Tensor x = data({1, s.channels, s.side, s.side}), w = data({s.out, s.channels, s.kernel, s.kernel});
     const int64_t side = s.side / s.stride;
-    flops(fmt::format("conv {}x{}x{} to {}, {}x{} by {}", s.channels, s.side, s.side, s.out, s.kernel, s.kernel,
-                      s.stride),
+    flops(fmt::format("conv {}x{}x{} to {}, {}x{} by {}", s.channels, s.side, s.side, s.out, s.kernel,
+                      s.kernel, s.stride),
           2.0 * static_cast<double>(s.out * s.channels * s.kernel * s.kernel * side * side),
           [&] { return x.conv2d(w, std::nullopt, {.stride = {s.stride}, .padding = {s.padding}}); });
   }
@@ -105,10 +110,10 @@ void rows() {
 
 void others() {
   const Tensor q = data({1, 8, 1024, 64}), k = data({1, 8, 1024, 64}), v = data({1, 8, 1024, 64});
-  measured("causal attention 8x1024x64", 1e3 * best([&] {
-             q.scaled_dot_product_attention(k, v, std::nullopt, {.causal = true}).realize();
-           }),
-           "ms");
+  measured(
+      "causal attention 8x1024x64",
+      1e3 * best([&] { q.scaled_dot_product_attention(k, v, std::nullopt, {.causal = true}).realize(); }),
+      "ms");
   const Tensor a = data({4}), b = data({4});
   measured("add of 4 elements", 1e6 * best([&] { (a + b).realize(); }), "us");
 }
@@ -127,9 +132,9 @@ void in_parts(size_t threads, size_t elements, const F& work) {
 
 void memory() {
   const size_t n = 4096 * 1024;
-  const size_t threads = std::max<size_t>(1, static_cast<size_t>(env::CPU_THREADS() > 0
-                                                                     ? env::CPU_THREADS()
-                                                                     : std::thread::hardware_concurrency()));
+  const size_t threads = std::max<size_t>(
+      1,
+      static_cast<size_t>(env::CPU_THREADS() > 0 ? env::CPU_THREADS() : std::thread::hardware_concurrency()));
   const std::vector<float> from(n, 1.0F);
   std::vector<float> to(n);
   const double copying = best([&] {

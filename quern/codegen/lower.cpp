@@ -80,15 +80,15 @@ UOp lower_to_program(const UOp& kernel, const DeviceSpec& device, OptChoice choi
   // index arithmetic and loops as simple as they get; gates are outermost in their index
   program = without_double_gates(graph_rewrite(program, symbolic, {.name = "simplify kernel"}));
   program = simplify_loops(program);
+  // one thread does all of it if it has to be done in order
+  DeviceSpec spec = device;
+  if (spec.workgroup_threads > 1 && !must_be_in_order(program).empty()) spec.workgroup_threads = 1;
   const std::string untouchable = not_optimisable(program);
   const bool optimised = choice == OptChoice::best && !env::NOOPT() && untouchable.empty();
   Opts opts = given_opts(kernel, choice);
   if (!opts.empty() && !untouchable.empty())
     throw Error(fmt::format("{} does not apply: {}", opts[0].text(), untouchable));
-  // one thread does all of it if it has to be done in order
-  DeviceSpec spec = device;
-  if (spec.workgroup_threads > 1 && !must_be_in_order(program).empty()) spec.workgroup_threads = 1;
-  // what costs much and several loops need is computed once; the LOCAL memory of workgroups is for other things
+  // what costs much and several loops need is computed once
   if (optimised && device.workgroup_threads <= 1) program = keep_rows(program, spec);
   // loops are split and have their kinds
   if (optimised && opts.empty() && spec.workgroup_threads == device.workgroup_threads)

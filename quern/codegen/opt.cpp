@@ -257,6 +257,7 @@ class Application {
 
   // The loop gets more steps, which do nothing.
   void pad() {
+    if (spec_.workgroup_threads > 1) refuse("loops are not padded in workgroups yet");
     const size_t i = loop(opt_.axis);
     const UOp old = left_[i];
     if (!old.src(0).is_int_const()) refuse(fmt::format("loop {} has a symbolic number of steps", opt_.axis));
@@ -289,7 +290,7 @@ class Application {
   }
 
   void pack() {
-    if (spec_.workgroup_threads > 1) refuse("workgroups do not share what they copy yet");
+    if (spec_.workgroup_threads > 1) refuse("operands are not packed in workgroups yet");
     if (opt_.axis >= std::ssize(left_)) refuse(fmt::format("there is no loop {}", opt_.axis));
     UOp read;
     walk(program_, [&](const UOp& u) {

@@ -225,7 +225,9 @@ class Workgroups {
       with.insert(with.end(), casts[i].src().begin() + 1, casts[i].src().end());
       address = casts[i].with_src(with);
     }
-    return u.with_src(UOps{address, sources[1]});
+    UOps now_stored = sources;
+    now_stored[0] = address;
+    return u.with_src(now_stored);
   }
 
   const UOp program_;

@@ -82,7 +82,7 @@ class Renderer {
       const UOp& memory = storage_of(index);
       const DType dtype = u.op() == Op::LOAD ? u.dtype() : u.src(1).dtype();
       if (memory.op() != Op::DEFINE_REG || !position_of(index).equals(0) || has_gate(index) ||
-          memory.dtype().base() != dtype)
+          memory.dtype().base() != dtype || u.src().size() > 2)
         other.insert(memory);
     }
     for (const UOp& u : program_.list)
@@ -207,18 +207,19 @@ class Renderer {
     return parts;
   }
 
-  void masked_load(const UOp& u, const UOp& index) {
+  // Lane by lane, those that are accessed at all.
+  void load_masked(const UOp& u, const UOp& index) {
     std::vector<std::string> parts;
-    for (int i = 0; i < u.dtype().lanes(); i++) {
-      const std::string read = u.dtype().is_bool() ? fmt::format("({} != 0)", element(index, i)) : element(index, i);
-      parts.push_back(fmt::format("({} ? {} : {})", lane(u.src(2), i), read, lane(u.src(1), i)));
-    }
+    parts.reserve(static_cast<size_t>(u.dtype().lanes()));
+    for (int i = 0; i < u.dtype().lanes(); i++)
+      parts.push_back(fmt::format("{} ? {}{} : {}", lane(u.src(2), i), element(index, i),
+                                  u.dtype().is_bool() ? " != 0" : "", lane(u.src(1), i)));
     define(u, parts);
   }
 
   void load(const UOp& u) {
     const UOp& index = index_of_address(u.src(0));
-    if (u.src().size() > 2) return masked_load(u, index);
+    if (u.src().size() > 2) return load_masked(u, index);
     const std::vector<std::string> parts = read(u, index);
     if (!has_gate(index)) return define(u, parts);
     const std::string gate = value(gate_of(index));
@@ -236,12 +237,12 @@ class Renderer {
     const UOp& index = index_of_address(u.src(0));
     const UOp &memory = storage_of(index), &what = u.src(1);
     const DType dtype = what.dtype();
-    if (is_variable_.contains(memory)) return assign(value(memory), dtype, whole_or_lanes(what));
     if (u.src().size() > 2) {
       for (int i = 0; i < dtype.lanes(); i++)
         line(fmt::format("if ({}) {} = {};", lane(u.src(2), i), element(index, i), lane(what, i)));
       return;
     }
+    if (is_variable_.contains(memory)) return assign(value(memory), dtype, whole_or_lanes(what));
     if (dtype.lanes() > 1 && is_vector(dtype))
       return line(style_.write(c_type(style_, dtype), dtype, address(index), value(what)) + ";");
     for (int i = 0; i < dtype.lanes(); i++) line(fmt::format("{} = {};", element(index, i), lane(what, i)));
