@@ -141,6 +141,12 @@ TEST(Bounds, OfLeaves) {
   EXPECT_THROW((void)UOp::constant(dtypes::float32, 1.0).bounds(), InternalError);
 }
 
+TEST(Bounds, OfALoopThatMayHaveNoStep) {
+  const UOp perhaps = UOp::range(UOp::variable("n", 0, 1), 0), once = UOp::range(UOp::variable("n", 1, 1), 0);
+  EXPECT_EQ(perhaps.simplify(), perhaps);
+  EXPECT_EQ(once.simplify(), UOp::index(0));
+}
+
 TEST(Bounds, OfVectors) {
   const UOp a = UOp::variable("a", 1, 2), b = UOp::variable("b", 8, 9);
   const UOp v = UOp::make(Op::VECTORIZE, dtypes::index.vec(2), {a, b});

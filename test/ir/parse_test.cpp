@@ -185,7 +185,7 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{"$n[0..3] // 0", "1:10: division by the constant 0"},
         Wrong{"truncmod(1, 0)", "1:1: division by the constant 0"},
         Wrong{"1@a@b", "1:4: this node has a tag already"},
-        Wrong{"LOAD()", "1:1: LOAD takes 1 to 2 sources, given 0"},
+        Wrong{"LOAD()", "1:1: LOAD takes 1 to 3 sources, given 0"},
         Wrong{"max(1)", "1:1: max takes 2 sources, given 1"},
         Wrong{"AFTER()", "1:1: AFTER takes at least 1 sources, given 0"},
         Wrong{"where(1)", "1:1: where takes 3 sources, given 1"}));

@@ -247,6 +247,8 @@ std::vector<Broken> broken() {
        make(Op::LOAD, f32, {address_at(p, r), i}), "int32"},
       {everywhere, "STORE writes a value of the dtype its address points to", store(address_at(p, r), i),
        "int32 into float32*[64]"},
+      {everywhere, "the last source says of each lane whether it is accessed",
+       make(Op::LOAD, f32, {address_at(p, r), x, i}), "LOAD"},
 
       {everywhere, "the lanes of the sources are the lanes of the vector", make(Op::VECTORIZE, v4, {x, x}),
        "VECTORIZE(float32, float32) of float32x4"},

@@ -108,6 +108,16 @@ TEST(Symbolic, AsWithNumbers) {
     }
 }
 
+TEST(Symbolic, NoStep) {
+  const Variable n("n", 0, 1);
+  const Tensor x = Tensor::full({1, 3}, 2.0);
+  const auto sum = [&](int64_t rows) {
+    return x.shrink({{{Dim(0), n.bind(rows)}}, std::nullopt}).sum().item<float>();
+  };
+  EXPECT_EQ(sum(0), 0);
+  EXPECT_EQ(sum(1), 6);
+}
+
 TEST(Symbolic, Gradients) {
   const Variable rows("rows", 1, 6);
   for (const Symbolic& s : kOps) {

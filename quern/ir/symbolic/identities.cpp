@@ -28,8 +28,10 @@ UOp fold_constants(const UOp& u) {
                        eval(u.op(), u.dtype(), u.src().back().dtype(), {args.data(), u.src().size()}));
 }
 
-// A value whose bounds meet is a constant; behind a gate it stays there.
+// A value whose bounds meet is a constant; behind a gate it stays there, and so does a loop that may have no
+// step.
 UOp fold_bounds(const UOp& u) {
+  if (u.op() == Op::RANGE && u.src(0).vmin() < 1) return {};
   if (u.op() == Op::WHERE && (u.src(1).is_invalid() || u.src(2).is_invalid())) return {};
   const Bounds b = u.bounds();
   return b.min == b.max ? UOp::constant(u.dtype(), wrap(u.dtype(), b.min)) : UOp();
