@@ -125,7 +125,8 @@ class Chooser {
     if (threads < 2) return;
     // what is packed is best packed by one thread
     UOps candidates = loops_.outputs;
-    if (const UOp packed = width_ > 1 && main_ ? find_columns().packed : UOp())
+    const UOp packed = width_ > 1 && main_ ? find_columns().packed : UOp();
+    if (packed)
       std::ranges::stable_partition(candidates, [&](const UOp& r) { return is_open(packed, r); });
     for (int64_t n = threads; n > 1; n--)
       for (const UOp& r : candidates) {
@@ -133,6 +134,7 @@ class Chooser {
           return effect.op() == Op::END && std::ranges::find(effect.src(), r) != effect.src().end();
         });
         if (!around_all || size(r) == 0 || size(r) % n != 0) continue;
+        if (packed && is_open(packed, r) && size(r) / n % 2 != 0) continue;  // blocks would be of one step
         // lanes want all of theirs
         if (size(r) / n % width_ != 0 &&
             std::ranges::any_of(stores_, [&](const Access& a) { return a.is_neighbours(r); }))
