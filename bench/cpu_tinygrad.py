@@ -3,6 +3,7 @@
 import os
 
 os.environ.setdefault("DEV", "CPU")
+os.environ.setdefault("CC", "clang-19")  # what ./dev setup installs
 
 import cpu_work
 from tinygrad import Tensor, TinyJit
