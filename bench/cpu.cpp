@@ -1,11 +1,14 @@
 // Kernels of the CPU: bench_cpu; see cpu.py. `bench_cpu memory` is how fast this machine's memory is, under
 // the names of the kernels that should be about as fast.
 #include <fmt/format.h>
+#include <sys/mman.h>
 
+#include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <iostream>
-#include <numeric>
+#include <memory>
 #include <thread>
 
 #include "quern/quern.h"
@@ -130,28 +133,43 @@ void in_parts(size_t threads, size_t elements, const F& work) {
   for (std::thread& t : others) t.join();
 }
 
+// Reads and does next to nothing.
+#if defined(__x86_64__) && defined(__GNUC__)
+[[gnu::target_clones("avx512f", "avx2", "default")]]
+#endif
+int read_all(const float* from, size_t count) {
+  using Vector [[gnu::vector_size(64), gnu::aligned(4)]] = int;
+  Vector all[4] = {};
+  for (size_t i = 0; i + 64 <= count; i += 64)
+    for (size_t k = 0; k < 4; k++) all[k] |= *reinterpret_cast<const Vector*>(from + i + 16 * k);
+  return (all[0] | all[1] | all[2] | all[3])[0];
+}
+
+// In large pages, as tensors are.
+std::unique_ptr<float, void (*)(void*)> large_array(size_t n) {
+  const size_t page = size_t{2} << 20;
+  void* const memory = std::aligned_alloc(page, n * sizeof(float));  // a multiple of it
+  if (memory == nullptr) throw std::bad_alloc();
+  madvise(memory, n * sizeof(float), MADV_HUGEPAGE);
+  std::memset(memory, 1, n * sizeof(float));
+  return {static_cast<float*>(memory), std::free};
+}
+
 void memory() {
   const size_t n = 4096 * 1024;
   const size_t threads = std::max<size_t>(
       1,
       static_cast<size_t>(env::CPU_THREADS() > 0 ? env::CPU_THREADS() : std::thread::hardware_concurrency()));
-  const std::vector<float> from(n, 1.0F);
-  std::vector<float> to(n);
+  const std::unique_ptr<float, void (*)(void*)> first = large_array(n), second = large_array(n);
+  const float* const from = first.get();
+  float* const to = second.get();
   const double copying = best([&] {
-    in_parts(threads, n, [&](size_t at, size_t count) {
-      std::memcpy(to.data() + at, from.data() + at, count * sizeof(float));
-    });
+    in_parts(threads, n,
+             [&](size_t at, size_t count) { std::memcpy(to + at, from + at, count * sizeof(float)); });
   });
   std::atomic<int> sum{0};
-  const double reading = best([&] {
-    in_parts(threads, n, [&](size_t at, size_t count) {
-      int all[64] = {};  // integers: the compiler may add them in any order
-      const int* const p = reinterpret_cast<const int*>(from.data() + at);
-      for (size_t i = 0; i + 64 <= count; i += 64)
-        for (size_t k = 0; k < 64; k++) all[k] ^= p[i + k];
-      sum += std::accumulate(all, all + 64, 0);
-    });
-  });
+  const double reading = best(
+      [&] { in_parts(threads, n, [&](size_t at, size_t count) { sum += read_all(from + at, count); }); });
   for (const char* name : {"add 4096x1024", "transpose 4096x1024"})
     measured(name, 1e-9 * 2 * kOnce / copying, "GB/s");
   for (const char* name : {"sum of all 4096x1024", "sum of rows 4096x1024", "sum of columns 4096x1024"})

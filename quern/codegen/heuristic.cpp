@@ -121,19 +121,14 @@ class Chooser {
       if (is_elementwise(u.op()) || u.op() == Op::LOAD || u.op() == Op::STORE) steps += times;
     }
     const int64_t threads = std::min(spec_.compute_units, static_cast<int64_t>(steps / kStepsOfThread));
-    const UOp& all = order_.back();
     if (threads < 2) return;
     // what is packed is best packed by one thread
     UOps candidates = loops_.outputs;
     const UOp packed = width_ > 1 && main_ ? find_columns().packed : UOp();
-    if (packed)
-      std::ranges::stable_partition(candidates, [&](const UOp& r) { return is_open(packed, r); });
+    if (packed) std::ranges::stable_partition(candidates, [&](const UOp& r) { return is_open(packed, r); });
     for (int64_t n = threads; n > 1; n--)
       for (const UOp& r : candidates) {
-        const bool around_all = std::ranges::all_of(all.src(), [&](const UOp& effect) {
-          return effect.op() == Op::END && std::ranges::find(effect.src(), r) != effect.src().end();
-        });
-        if (!around_all || size(r) == 0 || size(r) % n != 0) continue;
+        if (!is_around_all(r) || size(r) == 0 || size(r) % n != 0) continue;
         if (packed && is_open(packed, r) && size(r) / n % 2 != 0) continue;  // blocks would be of one step
         // lanes want all of theirs
         if (size(r) / n % width_ != 0 &&
@@ -143,6 +138,11 @@ class Chooser {
         opts_.push_back({OptKind::THREAD, number_of(r), n});
         return;
       }
+  }
+  bool is_around_all(const UOp& range) const {
+    return std::ranges::all_of(order_.back().src(), [&](const UOp& effect) {
+      return effect.op() == Op::END && std::ranges::find(effect.src(), range) != effect.src().end();
+    });
   }
   int64_t threads_along(const UOp& range) const { return threaded_ && same(threaded_, range) ? threads_ : 1; }
 
@@ -170,10 +170,13 @@ class Chooser {
     }
     if (!best) return;
     add_lanes(OptKind::UPCAST, best);
-    // what is read across the lanes is read in squares, so that all of a cache line is used
+    // what is read across the lanes is read in squares, and few rows at once, so that all of a cache line is
+    // used
     for (const UOp& r : candidates)
       for (const Access& a : loads_)
         if (!same(r, best) && a.is_neighbours(r) && a.uses(best) && !a.is_neighbours(best)) {
+          const int64_t block = divisor(vectors(best), kAccumulators);
+          if (block < vectors(best) && is_around_all(best)) add(OptKind::BLOCK, best, block);
           add(OptKind::UPCAST, r, divisor(size(r), width_));
           return;
         }
