@@ -60,6 +60,18 @@ Opts given_opts(const UOp& kernel, OptChoice choice) {
   return parse_opts(env::OPTS());
 }
 
+// Of opts that were chosen, those that do not apply after all are left out, with all behind them.
+UOp applied(const UOp& program, Opts& opts, const DeviceSpec& spec, bool chosen) {
+  for (;;) {
+    try {
+      return apply_opts(program, opts, spec);
+    } catch (const Error&) {
+      if (!chosen || opts.empty()) throw;
+      opts.pop_back();
+    }
+  }
+}
+
 UOp with_opts_told(const UOp& program, const Opts& opts) {
   if (opts.empty()) return program;
   KernelArg arg = program.arg().none() ? KernelArg() : program.arg().kernel();
@@ -91,10 +103,11 @@ UOp lower_to_program(const UOp& kernel, const DeviceSpec& device, OptChoice choi
   // what costs much and several loops need is computed once
   if (optimised && device.workgroup_threads <= 1) program = keep_rows(program, spec);
   // loops are split and have their kinds
-  if (optimised && opts.empty() && spec.workgroup_threads == device.workgroup_threads)
+  const bool chosen = optimised && opts.empty() && spec.workgroup_threads == device.workgroup_threads;
+  if (chosen)
     opts = random_seed() ? random_opts(program, spec, *random_seed()) : choose_opts(program, spec);
   if (!opts.empty()) {
-    program = graph_rewrite(apply_opts(program, opts, spec), symbolic, {.name = "simplify split loops"});
+    program = graph_rewrite(applied(program, opts, spec, chosen), symbolic, {.name = "simplify split loops"});
     program = simplify_loops(program, {Op::REDUCE});  // what is packed is read in order
   }
   // no UPCAST and UNROLL: lanes and copies

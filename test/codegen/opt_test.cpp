@@ -319,6 +319,18 @@ TEST(Opt, SiblingsAreUnrolledAlike) {
   EXPECT_EQ(p.opts, (Texts{"UNROLL(2, 8)", "UPCAST(1, 8)"}));
 }
 
+// The second output has none of the loops that the heuristic would put into blocks.
+TEST(Opt, ChosenOptsThatDoNotApplyAreLeftOut) {
+  const UOp kernel = parse(R"(
+      %a = INDEX(PARAM(; 1):float32*[4096], r0[64] * 64 + r2[64, REDUCE]):float32
+      %b = INDEX(PARAM(; 2):float32*[65536], r2 * 1024 + r1[1024]):float32
+      %product = END(STORE(INDEX(PARAM(; 0):float32*[65536], r0 * 1024 + r1), REDUCE(%a * %b, r2; {op: ADD})), r0, r1)
+      SINK(%product, END(STORE(INDEX(PARAM(; 3):float32*[5], r3[5]), 1.0:float32), r3)))");
+  DeviceSpec spec = plain();
+  spec.compute_units = 4;
+  EXPECT_NO_THROW((void)lower(kernel, spec, OptChoice::best));
+}
+
 TEST(Opt, FromTheEnvironment) {
   const UOp kernel = parse(kCases[0].text);
   const env::Override opts("OPTS", "UPCAST(1, 4)");
