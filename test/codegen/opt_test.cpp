@@ -323,8 +323,8 @@ TEST(Opt, SiblingsAreUnrolledAlike) {
 TEST(Opt, ChosenOptsThatDoNotApplyAreLeftOut) {
   const UOp kernel = parse(R"(
       %a = INDEX(PARAM(; 1):float32*[4096], r0[64] * 64 + r2[64, REDUCE]):float32
-      %b = INDEX(PARAM(; 2):float32*[65536], r2 * 1024 + r1[1024]):float32
-      %product = END(STORE(INDEX(PARAM(; 0):float32*[65536], r0 * 1024 + r1), REDUCE(%a * %b, r2; {op: ADD})), r0, r1)
+      %b = INDEX(PARAM(; 2):float32*[524288], r2 * 8192 + r1[8192]):float32
+      %product = END(STORE(INDEX(PARAM(; 0):float32*[524288], r0 * 8192 + r1), REDUCE(%a * %b, r2; {op: ADD})), r0, r1)
       SINK(%product, END(STORE(INDEX(PARAM(; 3):float32*[5], r3[5]), 1.0:float32), r3)))");
   DeviceSpec spec = plain();
   spec.compute_units = 4;
