@@ -1,6 +1,7 @@
 #include "quern/render/llvm.h"
 
 #include <fmt/format.h>
+#include <llvm/Analysis/VectorUtils.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/MDBuilder.h>
 #include <llvm/IR/Module.h>
@@ -142,15 +143,37 @@ class Renderer {
     return build_.CreateICmpNE(load, llvm::Constant::getNullValue(load->getType()));
   }
 
+  // Calls access(first lane, how many) for parts of a vector that are no wider than the hardware's.
+  template <class F>
+  void in_parts(DType dtype, const F& access) {
+    const int lanes = dtype.lanes();
+    const int most = std::max(1, static_cast<int>(options_.vector_bytes / dtype.scalar().bytes()));
+    for (int at = 0; at < lanes; at += most) access(at, std::min(most, lanes - at));
+  }
+  Value* part(Value* vector, int first, int count) {
+    llvm::SmallVector<int> lanes;
+    for (int i = 0; i < count; i++) lanes.push_back(first + i);
+    return build_.CreateShuffleVector(vector, lanes);
+  }
+  Value* lane_address(Value* from, DType dtype, int lane) {
+    return build_.CreateConstGEP1_64(llvm_memory_type(context_, dtype.scalar()), from,
+                                     static_cast<uint64_t>(lane));
+  }
+
   Value* read_masked(const UOp& u, Value* from) {
-    llvm::Type* type = llvm_memory_type(context_, u.dtype());
+    const DType dtype = u.dtype();
     Value* otherwise = value(u.src(1));
-    if (u.dtype().is_bool()) otherwise = build_.CreateZExt(otherwise, type);
-    llvm::CallInst* load =
-        build_.CreateMaskedLoad(type, from, alignment(u.dtype()), value(u.src(2)), otherwise);
-    set_scopes(load, storage_of(u.src(0)));
-    if (!u.dtype().is_bool()) return load;
-    return build_.CreateICmpNE(load, llvm::Constant::getNullValue(type));
+    if (dtype.is_bool()) otherwise = build_.CreateZExt(otherwise, llvm_memory_type(context_, dtype));
+    llvm::SmallVector<Value*> parts;
+    in_parts(dtype, [&](int first, int count) {
+      llvm::CallInst* load = build_.CreateMaskedLoad(
+          llvm_memory_type(context_, dtype.scalar().vec(count)), lane_address(from, dtype, first),
+          alignment(dtype), part(value(u.src(2)), first, count), part(otherwise, first, count));
+      set_scopes(load, storage_of(u.src(0)));
+      parts.push_back(load);
+    });
+    Value* all = llvm::concatenateVectors(build_, parts);
+    return dtype.is_bool() ? build_.CreateICmpNE(all, llvm::Constant::getNullValue(all->getType())) : all;
   }
 
   Value* load(const UOp& u) {
@@ -177,8 +200,12 @@ class Renderer {
     const DType dtype = u.src(1).dtype();
     if (dtype.is_bool()) stored = build_.CreateZExt(stored, llvm_memory_type(context_, dtype));
     if (u.src().size() > 2)
-      set_scopes(build_.CreateMaskedStore(stored, value(index), alignment(dtype), value(u.src(2))),
-                 storage_of(index));
+      in_parts(dtype, [&](int first, int count) {
+        set_scopes(
+            build_.CreateMaskedStore(part(stored, first, count), lane_address(value(index), dtype, first),
+                                     alignment(dtype), part(value(u.src(2)), first, count)),
+            storage_of(index));
+      });
     else
       set_scopes(build_.CreateAlignedStore(stored, value(index), alignment(dtype)), storage_of(index));
   }

@@ -14,6 +14,7 @@
 #include "quern/ir/parse.h"
 #include "quern/ir/spec.h"
 #include "quern/runtime/interp/program.h"
+#include "quern/tensor/tensor.h"
 
 namespace quern {
 namespace {
@@ -308,6 +309,20 @@ TEST(Opt, PaddedLanesHaveAMask) {
     masks += (u.op() == Op::LOAD || u.op() == Op::STORE) && u.src().size() == 3 ? 1 : 0;
   EXPECT_EQ(masks, 2);
   EXPECT_EQ(count(p, Op::IF), 0);
+}
+
+// Vectors that are wider than those of the hardware, most of whose lanes are outside of memory that ends (or
+// begins) at a page that nobody may touch.
+TEST(Opt, WideMasksTouchNothingElse) {
+  const env::Override guard("GUARD", 1);
+  const env::Override opts("OPTS", "PADTO(1, 32) UPCAST(1, 0)");
+  for (int i = 0; i < 2; i++) {
+    const Tensor x =
+        Tensor::from(std::vector<int32_t>{1, 2, 3, 4, 5, 6, 7, 8, 9}, Shape{3, 3}, {.device = "CPU"});
+    const Tensor y = x.pad({0, 0, 2, 1}).contiguous();
+    EXPECT_THAT(y.to_vector<int32_t>(),
+                testing::ElementsAre(0, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 0, 0));
+  }
 }
 
 TEST(Opt, SiblingsAreUnrolledAlike) {
