@@ -24,6 +24,15 @@ int64_t steps_at_once(const UOp& program) {
   return most;
 }
 
+// And does not do too much at once.
+bool applies(const UOp& program, const Opts& opts, const DeviceSpec& spec) {
+  try {
+    return steps_at_once(apply_opts(program, opts, spec)) <= kMostAtOnce;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 }  // namespace
 
 Opts actions(const UOp& program, const DeviceSpec& spec) {
@@ -57,11 +66,7 @@ Opts random_opts(const UOp& program, const DeviceSpec& spec, uint64_t number) {
   const auto wanted = static_cast<size_t>(random() % (kMostOpts + 1));
   for (int i = 0; i < kTries && chosen.size() < wanted && !all.empty(); i++) {
     chosen.push_back(all[random() % all.size()]);
-    try {
-      if (steps_at_once(apply_opts(program, chosen, spec)) <= kMostAtOnce) continue;
-    } catch (const Error&) {  // it does not apply
-    }
-    chosen.pop_back();
+    if (!applies(program, chosen, spec)) chosen.pop_back();
   }
   return chosen;
 }

@@ -102,7 +102,7 @@ UOp gates_to_alternatives(const UOp& program) {
     switch (u.op()) {
       case Op::LOAD: {
         const UOp& index = index_of_address(sources[0]);
-        const UOp otherwise = sources.size() > 1 ? sources[1] : zero(u.dtype());
+        UOp otherwise = sources.size() > 1 ? sources[1] : zero(u.dtype());
         if (index.src(1).is_invalid()) return otherwise;
         if (sources.size() > 2) return u.with_src(sources);
         return has_gate(index) ? UOp::make(Op::LOAD, u.dtype(), {sources[0], otherwise})

@@ -29,7 +29,7 @@ UOp with_safe_divisor(const UOp& u) {
   UOp unsafe = eq(b, number(b, 0));
   if (u.dtype().is_signed()) unsafe = unsafe | eq(b, number(b, -1));
   const UOp safe = where(unsafe, number(b, 1), b).rtag("safe");
-  const UOp result = UOp::make(u.op(), u.dtype(), {a, safe});
+  UOp result = UOp::make(u.op(), u.dtype(), {a, safe});
   if (modulo) return where(unsafe, number(a, 0), result);
   const UOp by_zero = where(eq(b, number(b, 0)), number(a, 0), result);
   return u.dtype().is_signed() ? where(eq(b, number(b, -1)), negative(a), by_zero) : by_zero;
@@ -64,7 +64,7 @@ UOp shift(const UOp& u) {
   UOp fits = amount <= last;
   if (u.dtype().is_signed()) fits = fits & (number(amount, 0) <= amount);
   const UOp safe = where(fits, amount, last).rtag("safe");
-  const UOp result = UOp::make(u.op(), u.dtype(), {a, safe});
+  UOp result = UOp::make(u.op(), u.dtype(), {a, safe});
   if (u.op() == Op::SHR && u.dtype().is_signed()) return result;  // all signs by then
   return where(fits, result, number(a, 0));
 }

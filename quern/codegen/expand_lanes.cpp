@@ -131,7 +131,7 @@ class Lanes {
   UOp index(const UOp& u, const UOps& sources) const {
     const UOp range = open_in(u);
     if (!range) return {};
-    const UOp now = u.with_src(UOps{sources[0], u.src(1)});
+    UOp now = u.with_src(UOps{sources[0], u.src(1)});
     if (!gate_varies(now, range) || stride_of(position_of(now), range) != 1) return now;
     const UOp first = position_of(now).substitute_open({{range, UOp::index(0)}});
     return UOp::make(Op::TUPLE, dtypes::void_, {u.with_src(UOps{sources[0], first}), sources[1].src(0)});

@@ -110,7 +110,7 @@ UOp in_64_bits(const UOp& position) {
 UOp addresses_in_64_bits(const UOp& program) {
   return rebuild(program, [](const UOp& u, const UOps& sources) -> UOp {
     if (u.op() != Op::INDEX || storage_of(u).op() == Op::DEFINE_REG) return {};
-    const UOp now = u.with_src(sources);
+    UOp now = u.with_src(sources);
     if (!position_of(now).dtype().is_index()) return now;
     UOp position = in_64_bits(position_of(now));
     if (has_gate(now)) position = where(gate_of(now), position, UOp::invalid(dtypes::int64));

@@ -104,7 +104,10 @@ UOp lower_to_program(const UOp& kernel, const DeviceSpec& device, OptChoice choi
   if (optimised && device.workgroup_threads <= 1) program = keep_rows(program, spec);
   // loops are split and have their kinds
   const bool chosen = optimised && opts.empty() && spec.workgroup_threads == device.workgroup_threads;
-  if (chosen) opts = random_seed() ? random_opts(program, spec, *random_seed()) : choose_opts(program, spec);
+  if (chosen) {
+    const std::optional<uint64_t> seed = random_seed();
+    opts = seed ? random_opts(program, spec, *seed) : choose_opts(program, spec);
+  }
   if (!opts.empty()) {
     program = graph_rewrite(applied(program, opts, spec, chosen), symbolic, {.name = "simplify split loops"});
     program = simplify_loops(program, {Op::REDUCE});  // what is packed is read in order

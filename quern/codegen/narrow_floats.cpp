@@ -52,8 +52,8 @@ UOp rounded_by_bits(const UOp& x, DType to) {
   const int64_t ones = (int64_t{1} << dropped) - 1;
   const UOp bits = bits_of(x);
   const UOp odd = shr(bits, dropped) & number(bits, 1);
-  const UOp normal = float_of((bits + (odd + number(bits, ones >> 1))) &
-                              number(bits, static_cast<int64_t>(~uint32_t(ones))));
+  const UOp normal =
+      float_of((bits + (odd + number(bits, ones >> 1))) & number(bits, int64_t{0xffffffff} ^ ones));
   if (to.kind() == Scalar::BFloat16) return where(is_nan(x), number(x, kNaN), normal);
   // Near zero the distance between values is fixed: adding a number of which it is the last bit rounds to it.
   const UOp sign = bits & number(bits, int64_t{0x80000000}), size = float_of(bits & number(bits, 0x7fffffff));

@@ -383,8 +383,8 @@ std::string Opt::text() const {
   return fmt::format("{}({}, {})", name(kind), axis, amount);
 }
 
-Opt Opt::parse(std::string_view given) {
-  const std::string_view text = trimmed(given);
+Opt Opt::parse(std::string_view text) {
+  text = trimmed(text);
   const size_t open = text.find('('), comma = text.find(',');
   const std::string_view word = trimmed(text.substr(0, open));
   const auto* const found = std::ranges::find(kNames, word);

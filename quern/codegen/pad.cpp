@@ -10,7 +10,8 @@
 namespace quern {
 
 UOp pad(const UOp& program, const UOp& range, const UOp& padded) {
-  const UOp steps = range.src(0), inside = padded < steps;
+  const UOp& steps = range.src(0);
+  const UOp inside = padded < steps;
   const UOp last = min(padded, steps - 1);
   NodeSet stored;
   walk(program, [&](const UOp& u) {

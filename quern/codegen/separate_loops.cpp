@@ -113,7 +113,7 @@ UOp with_ranges_of_their_own(const UOp& program) {
   std::unordered_map<UOp, UOp> closed_by;  // the first END that closes a range
   return rebuild(program, [&](const UOp& u, const UOps& sources) -> UOp {
     if (u.op() != Op::END) return {};
-    const UOp now = u.with_src(sources);
+    UOp now = u.with_src(sources);
     const auto [first, added] = closed_by.emplace(sources[1], now);
     if (added || same(first->second, now)) return now;
     const RangeArg arg = sources[1].arg().range();

@@ -32,7 +32,7 @@ UOp power_of_two(const UOp& k) { return float_of((k + integer(k, 127)) << intege
 // ---- 2^x: x = n + r with n whole and |r| <= 1/2; 2^r = 1 + r * ln2 + r^2 * p(r)
 
 UOp exp2_float32(const UOp& given) {
-  constexpr double ln2 = 0x1.62e430p-1;
+  constexpr double ln2 = 0x1.62e430p-1;  // NOLINT(modernize-use-std-numbers): as a float32
   constexpr std::array p = {0x1.ebfbe0p-3,  0x1.c6b08ep-5,  0x1.3b2a1cp-7,
                             0x1.5d879ep-10, 0x1.444000p-13, 0x1.00a582p-16};
   // Beyond these the result is 0 or infinite, whatever it is exactly.
@@ -52,6 +52,7 @@ UOp exp2_float32(const UOp& given) {
 
 // The same with products that are not rounded: 2^r = 1 + r * q(r).
 UOp exp2_fused(const UOp& given) {
+  // NOLINTNEXTLINE(modernize-use-std-numbers): one that fits, not the constant
   constexpr std::array q = {0x1.62e430p-1, 0x1.ebfbdcp-3,  0x1.c6aee8p-5,
                             0x1.3b2d4ap-7, 0x1.5f3e2cp-10, 0x1.41fd02p-13};
   const UOp low = number(given, -151.0), high = number(given, 129.0);
@@ -70,6 +71,7 @@ UOp exp2_fused(const UOp& given) {
 UOp log2_float32(const UOp& x) {
   constexpr std::array p = {-0x1.715476p-1, 0x1.ec7094p-2,  -0x1.715480p-2, 0x1.277c3ep-2,  -0x1.ec7732p-3,
                             0x1.a48380p-3,  -0x1.6efd82p-3, 0x1.5d018cp-3,  -0x1.5579eap-3, 0x1.900026p-4};
+  // NOLINTNEXTLINE(modernize-use-std-numbers): its upper half
   constexpr double log2e_high = 0x1.714p0, log2e_low = 0x1.47652cp-12;
   const UOp small = x < number(x, 0x1p-126);
   const UOp bits = bits_of(where(small, x * number(x, 0x1p24), x));
