@@ -1,7 +1,6 @@
 #include "quern/render/llvm.h"
 
 #include <fmt/format.h>
-#include <llvm/Analysis/VectorUtils.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/MDBuilder.h>
 #include <llvm/IR/Module.h>
@@ -143,37 +142,69 @@ class Renderer {
     return build_.CreateICmpNE(load, llvm::Constant::getNullValue(load->getType()));
   }
 
-  // Calls access(first lane, how many) for parts of a vector that are no wider than the hardware's.
-  template <class F>
-  void in_parts(DType dtype, const F& access) {
-    const int lanes = dtype.lanes();
-    const int most = std::max(1, static_cast<int>(options_.vector_bytes / dtype.scalar().bytes()));
-    for (int at = 0; at < lanes; at += most) access(at, std::min(most, lanes - at));
+  // A vector of which only some lanes are accessed: together if it is all of them, else one by one, where the
+  // others go to memory of no use. Not LLVM's own masked accesses: on x86, LLVM 19 makes plain ones of some.
+  struct Masked {
+    BasicBlock *together, *apart, *then;
+  };
+  Masked branch_on_all(Value* mask) {
+    const Masked to{new_block("all"), new_block("some"), new_block("then")};
+    build_.CreateCondBr(build_.CreateAndReduce(mask), to.together, to.apart);
+    return to;
   }
-  Value* part(Value* vector, int first, int count) {
-    llvm::SmallVector<int> lanes;
-    for (int i = 0; i < count; i++) lanes.push_back(first + i);
-    return build_.CreateShuffleVector(vector, lanes);
+  Value* lane_address(Value* mask, Value* from, DType dtype, int lane) {
+    llvm::Type* type = llvm_memory_type(context_, dtype.scalar());
+    Value* there = build_.CreateConstGEP1_64(type, from, static_cast<uint64_t>(lane));
+    return build_.CreateSelect(build_.CreateExtractElement(mask, static_cast<uint64_t>(lane)), there,
+                               nowhere());
   }
-  Value* lane_address(Value* from, DType dtype, int lane) {
-    return build_.CreateConstGEP1_64(llvm_memory_type(context_, dtype.scalar()), from,
-                                     static_cast<uint64_t>(lane));
+  // Eight bytes that anything may be written to.
+  Value* nowhere() {
+    if (nowhere_ != nullptr) return nowhere_;
+    llvm::IRBuilder<> entry(&function_->getEntryBlock(), function_->getEntryBlock().begin());
+    nowhere_ = entry.CreateAlloca(llvm::Type::getInt64Ty(context_));
+    entry.CreateStore(llvm::ConstantInt::get(llvm::Type::getInt64Ty(context_), 0), nowhere_);
+    return nowhere_;
   }
 
   Value* read_masked(const UOp& u, Value* from) {
     const DType dtype = u.dtype();
-    Value* otherwise = value(u.src(1));
-    if (dtype.is_bool()) otherwise = build_.CreateZExt(otherwise, llvm_memory_type(context_, dtype));
-    llvm::SmallVector<Value*> parts;
-    in_parts(dtype, [&](int first, int count) {
-      llvm::CallInst* load = build_.CreateMaskedLoad(
-          llvm_memory_type(context_, dtype.scalar().vec(count)), lane_address(from, dtype, first),
-          alignment(dtype), part(value(u.src(2)), first, count), part(otherwise, first, count));
-      set_scopes(load, storage_of(u.src(0)));
-      parts.push_back(load);
-    });
-    Value* all = llvm::concatenateVectors(build_, parts);
-    return dtype.is_bool() ? build_.CreateICmpNE(all, llvm::Constant::getNullValue(all->getType())) : all;
+    Value *mask = value(u.src(2)), *otherwise = value(u.src(1));
+    const Masked to = branch_on_all(mask);
+    build_.SetInsertPoint(to.together);
+    Value* together = read(u, from);
+    build_.CreateBr(to.then);
+    build_.SetInsertPoint(to.apart);
+    Value* apart = llvm::PoisonValue::get(llvm_memory_type(context_, dtype));
+    for (int i = 0; i < dtype.lanes(); i++) {
+      Value* lane = build_.CreateAlignedLoad(llvm_memory_type(context_, dtype.scalar()),
+                                             lane_address(mask, from, dtype, i), alignment(dtype.scalar()));
+      apart = build_.CreateInsertElement(apart, lane, static_cast<uint64_t>(i));
+    }
+    if (dtype.is_bool()) apart = build_.CreateICmpNE(apart, llvm::Constant::getNullValue(apart->getType()));
+    apart = build_.CreateSelect(mask, apart, otherwise);
+    build_.CreateBr(to.then);
+    build_.SetInsertPoint(to.then);
+    llvm::PHINode* result = build_.CreatePHI(together->getType(), 2);
+    result->addIncoming(together, to.together);
+    result->addIncoming(apart, to.apart);
+    return result;
+  }
+
+  void write_masked(const UOp& u, Value* stored) {
+    const UOp& index = index_of_address(u.src(0));
+    const DType dtype = u.src(1).dtype();
+    Value* mask = value(u.src(2));
+    const Masked to = branch_on_all(mask);
+    build_.SetInsertPoint(to.together);
+    set_scopes(build_.CreateAlignedStore(stored, value(index), alignment(dtype)), storage_of(index));
+    build_.CreateBr(to.then);
+    build_.SetInsertPoint(to.apart);
+    for (int i = 0; i < dtype.lanes(); i++)
+      build_.CreateAlignedStore(build_.CreateExtractElement(stored, static_cast<uint64_t>(i)),
+                                lane_address(mask, value(index), dtype, i), alignment(dtype.scalar()));
+    build_.CreateBr(to.then);
+    build_.SetInsertPoint(to.then);
   }
 
   Value* load(const UOp& u) {
@@ -200,12 +231,7 @@ class Renderer {
     const DType dtype = u.src(1).dtype();
     if (dtype.is_bool()) stored = build_.CreateZExt(stored, llvm_memory_type(context_, dtype));
     if (u.src().size() > 2)
-      in_parts(dtype, [&](int first, int count) {
-        set_scopes(
-            build_.CreateMaskedStore(part(stored, first, count), lane_address(value(index), dtype, first),
-                                     alignment(dtype), part(value(u.src(2)), first, count)),
-            storage_of(index));
-      });
+      write_masked(u, stored);
     else
       set_scopes(build_.CreateAlignedStore(stored, value(index), alignment(dtype)), storage_of(index));
   }
@@ -330,6 +356,7 @@ class Renderer {
   llvm::Function* function_ = nullptr;
   LlvmProgram result_;
   std::unordered_map<UOp, Value*> values_;
+  Value* nowhere_ = nullptr;
   std::unordered_map<UOp, llvm::MDNode*> scopes_;
   std::vector<Open> open_;
   const BasicBlock* counted_ = nullptr;  // the block of which in_block_ are written

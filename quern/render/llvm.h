@@ -34,9 +34,6 @@ struct LlvmOptions {
   // The longest run of instructions without a jump: code generators take time that is quadratic in it. 0:
   // any.
   int64_t longest_block = 0;
-  // The widest vector of the hardware. Accesses with masks are no wider: LLVM 19 loses masks when it cuts
-  // such an access in parts.
-  int64_t vector_bytes = 16;
 };
 
 LlvmProgram render_llvm(const LinearProgram& program, llvm::LLVMContext& context, const LlvmOptions& options);

@@ -7,7 +7,6 @@
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/Module.h>
 #include <llvm/Passes/PassBuilder.h>
-#include <llvm/Support/CommandLine.h>
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/Target/TargetMachine.h>
 #include <llvm/TargetParser/Host.h>
@@ -28,11 +27,6 @@ namespace {
 
 llvm::orc::JITTargetMachineBuilder detect() {
   static const bool initialised = [] {
-    // LLVM 19's pass against blocked store forwarding ends the process where it meets a load with a mask.
-    const auto& options = llvm::cl::getRegisteredOptions();
-    if (const auto found = options.find("x86-disable-avoid-SFB"); found != options.end())
-      static_cast<llvm::cl::opt<bool>*>(found->second)
-          ->setValue(true);  // NOLINT(*-static-cast-downcast): a bool
     return !llvm::InitializeNativeTarget() && !llvm::InitializeNativeTargetAsmPrinter();
   }();
   QUERN_CHECK(initialised, "LLVM has no code generator for this machine");
@@ -137,10 +131,8 @@ void optimise(llvm::Module& module, llvm::TargetMachine& target, const char* lis
 
 LlvmProgram rendered(const LinearProgram& program, llvm::LLVMContext& context, const Machine& machine,
                      bool no_alias) {
-  LlvmProgram result = render_llvm(program, context,
-                                   {.no_alias = no_alias,
-                                    .longest_block = is_large(program) ? kLongestBlock : 0,
-                                    .vector_bytes = host().vector_bytes});
+  LlvmProgram result = render_llvm(
+      program, context, {.no_alias = no_alias, .longest_block = is_large(program) ? kLongestBlock : 0});
   result.module->setDataLayout(machine->createDataLayout());
   result.module->setTargetTriple(machine->getTargetTriple().str());
   return result;
