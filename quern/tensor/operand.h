@@ -163,6 +163,7 @@ std::vector<Element> Tensor::to_vector() const {
   const std::vector<std::byte> raw = bytes();
   if constexpr (std::is_same_v<Element, bool>) {
     std::vector<bool> values;
+    values.reserve(raw.size());
     for (const std::byte b : raw) values.push_back(b != std::byte{0});
     return values;
   } else {
