@@ -89,6 +89,30 @@ class Forwarder {
     return count > most_buffers(memory_under(state).device(), spec_of_);
   }
 
+  // The value with those instead; what stands under states, all that ran before, is not looked at.
+  static UOp with_values(const UOp& value, const std::unordered_map<UOp, UOp>& values) {
+    NodeMap<UOp> done;
+    UOps sources;
+    walk(
+        value, [](const UOp& u) { return !is_state(u); },
+        [&](const UOp& u) {
+          if (const auto found = values.find(u); found != values.end()) {
+            done.emplace(u, found->second);
+            return;
+          }
+          sources.clear();
+          bool changed = false;
+          for (const UOp& s : u.src()) {
+            const UOp* now = is_state(u) ? nullptr : done.find(s);
+            sources.push_back(now != nullptr ? *now : s);
+            changed |= now != nullptr && !same(*now, s);
+          }
+          if (changed) done.emplace(u, u.with_src(sources));
+        });
+    const UOp* now = done.find(value);
+    return now != nullptr ? *now : value;
+  }
+
   // None when the loops differ, or it reads elsewhere than what the same iteration stores.
   static UOp with_value_of(const UOp& effect, const UOp& state) {
     const UOp& made = state.src(1);
@@ -114,7 +138,7 @@ class Forwarder {
         });
     if (elsewhere || values.empty()) return {};
     UOps sources(effect.src().begin(), effect.src().end());
-    sources[0] = sources[0].with_src(UOps{sources[0].src(0), sources[0].src(1).substitute(values)});
+    sources[0] = sources[0].with_src(UOps{sources[0].src(0), with_values(sources[0].src(1), values)});
     return effect.with_src(sources);
   }
 
