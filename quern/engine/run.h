@@ -6,6 +6,6 @@
 namespace quern {
 
 // DEBUG=2 tells what ran and how long it took; 3 adds why memory was kept.
-void run_schedule(const Prepared& prepared, const UOps& memory, const VariableValues& variables);
+void run_schedule(const Prepared& prepared, const UOps& memory, const VariableValues& given);
 
 }  // namespace quern

@@ -17,7 +17,7 @@ struct Stripped {
   VariableValues variables;  // what the BINDs said
 };
 // An Error when a variable is bound to two values.
-Stripped strip(const UOp& sink);
+Stripped strip(const UOp& given);
 
 struct Prepared {
   Schedule schedule;  // over the PARAMs

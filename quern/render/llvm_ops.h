@@ -11,7 +11,7 @@ llvm::Type* llvm_type(llvm::LLVMContext& context, DType dtype);         // of a 
 llvm::Type* llvm_memory_type(llvm::LLVMContext& context, DType dtype);  // in memory: bool is i8
 llvm::Constant* llvm_constant(llvm::LLVMContext& context, DType dtype, Const value);
 
-// `operands` are the values of the op's sources.
-llvm::Value* llvm_op(llvm::IRBuilder<>& build, const UOp& u, llvm::ArrayRef<llvm::Value*> operands);
+// `x` are the values of the op's sources.
+llvm::Value* llvm_op(llvm::IRBuilder<>& build, const UOp& u, llvm::ArrayRef<llvm::Value*> x);
 
 }  // namespace quern

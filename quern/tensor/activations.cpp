@@ -65,7 +65,7 @@ Tensor Tensor::selu(double alpha, double gamma) const {
 
 Tensor Tensor::gelu(const std::string& approximate) const {
   if (approximate != "tanh" && approximate != "none")
-    throw Error(fmt::format("gelu: approximate is \"{}\", not \"tanh\" or \"none\"", approximate));
+    throw Error(fmt::format(R"(gelu: approximate is "{}", not "tanh" or "none")", approximate));
   return in_wide_float(*this, [&](const Tensor& x) {
     if (approximate == "none") return x * 0.5 * ((x * std::numbers::sqrt2 * 0.5).erf() + 1);
     const double scale = 2 * std::sqrt(2 * std::numbers::inv_pi);

@@ -72,7 +72,7 @@ class Kernel {
       const Argument& given = arguments[static_cast<size_t>(p.arg().integer())];
       const cl::Place place = queue_.place(given.memory, given.bytes);
       const cl_long offset = place.offset;
-      set(&place.buffer, sizeof place.buffer);
+      set(static_cast<const void*>(&place.buffer), sizeof(cl_mem));
       set(&offset, sizeof offset);
     }
     for (size_t i = 0; i < variables.size(); i++) {
@@ -204,7 +204,8 @@ class ClProgram : public Program {
 
 class ClDevice : public Device {
  public:
-  ClDevice(std::string name, cl_device_id device) : Device(name, cl::spec_of(device, name)), queue_(device) {}
+  ClDevice(const std::string& name, cl_device_id device)
+      : Device(name, cl::spec_of(device, name)), queue_(device) {}
 
   bool takes_programs() const override { return true; }
   using Device::compile;
@@ -243,6 +244,7 @@ std::unique_ptr<Device> open_cl(const std::string& name, const std::string& deta
   const auto number = static_cast<size_t>(std::stoi(detail));
   if (number >= all.size()) {
     std::vector<std::string> names;
+    names.reserve(all.size());
     for (cl_device_id device : all)
       names.push_back(fmt::format("CL:{} {}", names.size(), cl::name_of(device)));
     throw DeviceError(

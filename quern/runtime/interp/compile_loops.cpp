@@ -1,5 +1,6 @@
 // Loops: what ends ranges, and what is accumulated or kept on the way.
 #include <list>
+#include <ranges>
 
 #include "quern/ir/eval.h"
 #include "quern/ir/node_map.h"
@@ -24,9 +25,9 @@ uint32_t Compiler::loop_node(const UOp& u, Region& at) {
     const Sources effects = u.op() == Op::END ? u.src().first(1) : u.src();
     for (const UOp& effect : effects) run(effect, *inner);
   }
-  for (auto region = nest.rbegin(); region != nest.rend(); ++region)
-    emit_.loop(region->parent->block,
-               {region->variable, slot(region->range.src(0), *region->parent), region->block});
+  for (const Region& region : std::views::reverse(nest))
+    emit_.loop(region.parent->block,
+               {region.variable, slot(region.range.src(0), *region.parent), region.block});
   return result;
 }
 

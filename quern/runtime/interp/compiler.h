@@ -13,7 +13,7 @@ namespace quern::interp {
 [[noreturn]] void refuse(const UOp& u, const std::string& why);
 
 bool is_thread(const UOp& range);  // its steps are the threads of a workgroup
-UOps closed_by(const UOp& loop);   // the ranges that a loop node goes over, outermost first
+UOps closed_by(const UOp& u);      // the ranges that a loop node goes over, outermost first
 
 // One loop of the tree, or the kernel itself.
 struct Region {
