@@ -45,7 +45,7 @@ std::string joined(const std::string& prefix, std::string_view name);
 std::string_view next_name(std::string_view& names);  // of "a, b, c", which then is "b, c"
 
 template <class... Members>
-void each_named(const Visit& visit, const std::string& prefix, std::string_view names,
+void each_named(const Visit& visit, const std::string& prefix, [[maybe_unused]] std::string_view names,
                 const Members&... members) {
   (each_tensor(members, visit, joined(prefix, next_name(names))), ...);
 }
