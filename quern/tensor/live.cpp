@@ -1,11 +1,13 @@
 #include "quern/tensor/live.h"
 
 #include <algorithm>
+#include <atomic>
 #include <mutex>
 #include <ranges>
 #include <utility>
 
 #include "quern/ir/movement.h"
+#include "quern/ir/sharding.h"
 
 namespace quern {
 namespace detail {
@@ -16,13 +18,18 @@ struct Live {
   std::mutex lock;
   std::unordered_map<const Node*, std::vector<TensorState*>> by_base;
   uint64_t next_serial = 0;
+  std::atomic<uint64_t> lazy_version{0};
 
   static Live& instance() {
     static Live* live = new Live;  // NOLINT: tensors may outlive static destruction
     return *live;
   }
 
+  static bool is_lazy(const UOp& u) {
+    return u.ops_below().contains(Op::BUFFER) && memory_base(u).op() != Op::BUFFER;
+  }
   void enter(TensorState& s) {
+    if (is_lazy(s.uop_)) lazy_version.fetch_add(1, std::memory_order_relaxed);
     auto& list = by_base[base_of(s.uop_).node()];
     s.place_ = list.size();
     list.push_back(&s);
@@ -35,8 +42,9 @@ struct Live {
     list.pop_back();
     if (list.empty()) by_base.erase(found);
   }
-  void change(TensorState& s, UOp value, UOps& freed) {
+  void change(TensorState& s, UOp value, UOps& freed, bool another_value) {
     leave(s);
+    if (another_value) s.changes_++;
     freed.push_back(std::exchange(s.uop_, std::move(value)));
     enter(s);
   }
@@ -53,7 +61,7 @@ struct Live {
   }
 };
 
-TensorState::TensorState(UOp value) : uop_(std::move(value)) {
+TensorState::TensorState(UOp value) : uop_(std::move(value)), inside_(made_inside()) {
   Live& live = Live::instance();
   const std::lock_guard guard(live.lock);
   live.begin(*this);
@@ -74,7 +82,25 @@ void TensorState::set(UOp value) {
   UOps freed;
   Live& live = Live::instance();
   const std::lock_guard guard(live.lock);
-  live.change(*this, std::move(value), freed);
+  live.change(*this, std::move(value), freed, true);
+}
+
+uint64_t TensorState::changes() const {
+  const std::lock_guard guard(Live::instance().lock);
+  return changes_;
+}
+
+uint64_t& made_inside() {
+  thread_local uint64_t number = 0;
+  return number;
+}
+
+std::vector<std::weak_ptr<TensorState>> live_states() {
+  std::vector<std::weak_ptr<TensorState>> result;
+  Live& live = Live::instance();
+  const std::lock_guard guard(live.lock);
+  for (TensorState* s : live.in_order()) result.push_back(s->weak_from_this());
+  return result;
 }
 
 std::vector<std::shared_ptr<TensorState>> states_with_grad() {
@@ -107,7 +133,7 @@ void replace_live(const std::unordered_map<UOp, UOp>& map) {
     // and what is written there later is not seen by the others.
     const bool new_memory = base_of(after.src(i)).op() == Op::BUFFER && base_of(before[i]).op() != Op::AFTER;
     const bool another = new_memory && !seen.emplace(before[i], true).second;
-    live.change(*states[i], another ? told_apart(after.src(i)) : after.src(i), freed);
+    live.change(*states[i], another ? told_apart(after.src(i)) : after.src(i), freed, false);
   }
   for (UOp& u : before) freed.push_back(std::move(u));
 }
@@ -129,7 +155,7 @@ void replace_views(const UOp& old_base, const UOp& new_base) {
       sources[0] = moved;
       moved = view->with_src(sources);
     }
-    live.change(*s, moved, freed);
+    live.change(*s, moved, freed, true);
   }
 }
 
@@ -143,5 +169,19 @@ std::vector<UOp> live_uops() {
     if (seen.emplace(Live::uop(*s), true).second) result.push_back(Live::uop(*s));
   return result;
 }
+
+std::vector<UOp> lazy_uops() {
+  using detail::Live;
+  std::vector<UOp> result;
+  Live& live = Live::instance();
+  const std::lock_guard guard(live.lock);
+  for (const auto& [base, list] : live.by_base)
+    if (base->op != Op::BUFFER)
+      for (const detail::TensorState* s : list)
+        if (Live::is_lazy(Live::uop(*s))) result.push_back(Live::uop(*s));
+  return result;
+}
+
+uint64_t lazy_uops_version() { return detail::Live::instance().lazy_version.load(std::memory_order_relaxed); }
 
 }  // namespace quern

@@ -21,6 +21,9 @@ struct TensorState : std::enable_shared_from_this<TensorState> {
   UOp get() const;
   void set(UOp value);
 
+  uint64_t changes() const;  // how often it was set, or what it is a view of was written
+  uint64_t inside() const { return inside_; }
+
   bool requires_grad = false;
   std::shared_ptr<TensorState> grad;
 
@@ -29,10 +32,18 @@ struct TensorState : std::enable_shared_from_this<TensorState> {
   UOp uop_;
   size_t place_ = 0;     // in its list of tensors over one base
   uint64_t serial_ = 0;  // the order in which they were made
+  uint64_t changes_ = 0;
+  uint64_t inside_ = 0;  // made_inside() when it was made
 };
 
 std::vector<std::shared_ptr<TensorState>>
 states_with_grad();  // those alive that require gradients, oldest first
+
+// What the tensors that this thread makes now are part of, as a number of the engine's; 0: nothing.
+uint64_t& made_inside();
+
+// Every state alive, oldest first.
+std::vector<std::weak_ptr<TensorState>> live_states();
 
 }  // namespace detail
 
@@ -45,5 +56,10 @@ void replace_views(const UOp& old_base, const UOp& new_base);
 
 // The distinct graphs of live tensors, oldest first.
 std::vector<UOp> live_uops();
+
+// Those of them that read memory and are more than a view of it: they have to be run, one day. The number
+// changes whenever there is another one.
+std::vector<UOp> lazy_uops();
+uint64_t lazy_uops_version();
 
 }  // namespace quern
