@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstdio>
+
 #include "quern/engine/jit_outputs.h"
 #include "quern/engine/realize.h"
 #include "quern/ir/env.h"
@@ -14,30 +17,14 @@ namespace {
 
 // ---- tensors that a function changes, and that it makes
 
-struct Seen {
-  std::weak_ptr<TensorState> state;
-  uint64_t changes;
-};
-std::vector<Seen> see_all() {
-  std::vector<Seen> all;
-  for (std::weak_ptr<TensorState>& weak : live_states())
-    if (const auto state = weak.lock()) all.push_back({weak, state->changes()});
-  return all;
-}
-std::vector<Tensor> changed_since(const std::vector<Seen>& before) {
-  std::vector<Tensor> changed;
-  for (const Seen& seen : before)
-    if (auto state = seen.state.lock(); state && state->changes() != seen.changes)
-      changed.push_back(Tensor::of_state(std::move(state)));
-  return changed;
-}
-
 // Runs the function; its results, and tensors that were there before and that it changed, are in memory then.
 JitArguments run_and_realize(const std::function<JitArguments()>& function,
                              std::vector<Tensor>* changed = nullptr) {
-  const std::vector<Seen> before = see_all();
+  const LiveMark before = live_mark();
   JitArguments outputs = function();
-  std::vector<Tensor> now = changed_since(before);
+  std::vector<Tensor> now;
+  for (std::shared_ptr<TensorState>& state : changed_since(before))
+    now.push_back(Tensor::of_state(std::move(state)));
   UOps roots;
   for (const Tensor* t : outputs.tensors) roots.push_back(t->uop());
   for (const Tensor& t : now) roots.push_back(t.uop());
@@ -63,9 +50,9 @@ void check_changed(const std::vector<Tensor>& changed, const Recording& recordin
 std::vector<std::weak_ptr<TensorState>> left_behind(const Recording& recording, const JitArguments& outputs,
                                                     const UOps& inputs) {
   std::vector<std::weak_ptr<TensorState>> result;
-  for (const std::weak_ptr<TensorState>& weak : live_states()) {
+  for (const std::weak_ptr<TensorState>& weak : states_made_inside(recording.number())) {
     const auto state = weak.lock();
-    if (!state || state->inside() != recording.number()) continue;
+    if (!state) continue;
     bool is_output = false;
     for (const Tensor* t : outputs.tensors) is_output = is_output || t->state() == state;
     const UOp u = state->get(), &memory = memory_base(u);
@@ -105,6 +92,18 @@ struct JitCalls::Captured {
     UOps all = inputs.buffers();
     all.insert(all.end(), outputs.made().begin(), outputs.made().end());
     return all;
+  }
+
+  // Inputs and outputs of the call that was captured are not to live as long as this does.
+  void forget_memory() {
+    std::unordered_map<UOp, UOp> map;
+    for (const UOp& buffer : given()) {
+      const UOp size = UOp::index(buffer.arg().integer());
+      map.emplace(buffer, UOp::make(Op::PARAM, buffer.dtype(), {size, buffer.src(1)},
+                                    static_cast<int64_t>(map.size())));
+    }
+    inputs.forget_memory(map);
+    outputs.forget_memory(map);
   }
 
   // What is not run yet and reads memory that the replay overwrites, or writes memory that it uses.
@@ -184,9 +183,9 @@ void JitCalls::run(const JitArguments& given, const std::function<JitArguments()
 }
 
 void JitCalls::capture(const JitArguments& given, const std::function<JitArguments()>& function) {
-  UOps pending;  // writes outside that are not run yet are no part of the function
-  for (const UOp& u : lazy_uops())
-    if (memory_base(u).op() == Op::AFTER) pending.push_back(u);
+  UOps pending;  // writes outside that are not run yet are no part of the function, but of another's perhaps
+  for (const PendingWrite& write : pending_writes())
+    if (!Recording::is_running_in(write.by)) pending.push_back(write.uop);
   realize(pending);
   const std::vector<bool> copied = JitInputs::prepare(given);
   JitInputs inputs(given, copied);
@@ -200,6 +199,11 @@ void JitCalls::capture(const JitArguments& given, const std::function<JitArgumen
   JitOutputs made(outputs, recording, inputs);
   captured_ = std::make_unique<Captured>(std::move(inputs), std::move(made), recording);
   captured_->left = std::move(left);
+  captured_->forget_memory();
+  if (env::DEBUG() >= 1)
+    std::fputs(
+        fmt::format("jit: captured, {} kernels, {} bytes between them\n", kernels(), memory_bytes()).c_str(),
+        stderr);
 }
 
 }  // namespace quern::detail

@@ -186,7 +186,11 @@ std::unordered_map<UOp, UOp> JitInputs::bindings() const {
 
 UOp JitInputs::flat(size_t input, const UOp& given) const {
   if (!inputs_[input].contiguous) return memory_base(given);
-  return reshape(given, UOps{UOp::index(buffers_[input].arg().integer())});
+  return reshape(given, buffers_[input].shape());
+}
+
+void JitInputs::forget_memory(const std::unordered_map<UOp, UOp>& stands_for) {
+  for (UOp& buffer : buffers_) buffer = stands_for.at(buffer);
 }
 
 // ---- in a replay

@@ -14,7 +14,7 @@ class JitInputs {
   static std::vector<bool> prepare(const detail::JitArguments& given);
   JitInputs(const detail::JitArguments& prepared, const std::vector<bool>& copied);
 
-  const UOps& buffers() const { return buffers_; }  // of each input, as captured
+  const UOps& buffers() const { return buffers_; }  // of each input, as captured; later what stands for it
   const VariableValues& variables() const { return variables_; }
   void recorded(const Recording& recording);  // an Error for a write that would be lost
 
@@ -27,11 +27,9 @@ class JitInputs {
 
   // What stands for the memory of an input as captured, in this call: to make views of it.
   UOp flat(size_t input, const UOp& given) const;
-  std::unordered_map<UOp, UOp> bindings() const;       // of variables: as captured, as in this call
-  bool holds(size_t input, const UOp& buffer) const {  // in this call
-    return buffer.src(0).arg().integer() == inputs_[input].identity;
-  }
-  void let_go() { copies_.clear(); }  // of what was copied for a call
+  std::unordered_map<UOp, UOp> bindings() const;  // of variables: as captured, as in this call
+  void let_go() { copies_.clear(); }              // of what was copied for a call
+  void forget_memory(const std::unordered_map<UOp, UOp>& stands_for);  // that was captured
 
  private:
   struct Input {

@@ -36,6 +36,11 @@ JitOutputs::JitOutputs(const JitArguments& outputs, const Recording& recording, 
   keeps_ = keeps_ && bytes <= kMostBytes;
 }
 
+void JitOutputs::forget_memory(const std::unordered_map<UOp, UOp>& stands_for) {
+  for (Output& output : outputs_) output.view = output.view.substitute(stands_for);
+  for (UOp& buffer : made_) buffer = stands_for.at(buffer);
+}
+
 UOps JitOutputs::views(const Set& set, const JitInputs& inputs, const JitArguments& given) const {
   UOps result;
   std::unordered_map<UOp, UOp> map;
@@ -54,7 +59,7 @@ UOps JitOutputs::views(const Set& set, const JitInputs& inputs, const JitArgumen
 JitOutputs::Set JitOutputs::make(const JitInputs& inputs, const JitArguments& given) const {
   Set set;
   for (const UOp& m : made_) {
-    set.buffers.push_back(new_buffer(m.dtype(), m.arg().integer(), m.src(1)));
+    set.buffers.push_back(new_buffer(m.dtype(), static_cast<int64_t>(m.src(0).int_value()), m.src(1)));
     for (size_t d = 0; d < m.src(1).arg().texts().size(); d++)
       set.memory.push_back(buffer_of(set.buffers.back(), d));
   }

@@ -10,7 +10,10 @@ class JitOutputs {
  public:
   JitOutputs(const detail::JitArguments& outputs, const Recording& recording, const JitInputs& inputs);
 
-  const UOps& made() const { return made_; }  // BUFFERs as captured that each call has others for
+  const UOps& made() const {
+    return made_;
+  }  // BUFFERs as captured that each call has others for; later PARAMs
+  void forget_memory(const std::unordered_map<UOp, UOp>& stands_for);  // that was captured
   const size_t* lengths() const { return lengths_.data(); }
 
   // Tensors for a call, and their addresses into the replay, in which they are given from number `first` on.

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <atomic>
+#include <mutex>
+#include <set>
 
 #include "quern/ir/movement.h"
 #include "quern/ir/node_map.h"
@@ -14,6 +16,15 @@ namespace {
 Recording*& recording_now() {
   thread_local Recording* now = nullptr;
   return now;
+}
+
+struct Threads {
+  std::mutex lock;
+  std::set<std::thread::id> recording;
+};
+Threads& threads() {
+  static Threads all;
+  return all;
 }
 
 uint64_t next_number() {
@@ -30,11 +41,20 @@ Recording::Recording()
   QUERN_CHECK(current() == nullptr, "a recording within another");
   recording_now() = this;
   detail::made_inside() = number_;
+  const std::lock_guard guard(threads().lock);
+  threads().recording.insert(std::this_thread::get_id());
 }
 
 Recording::~Recording() {
   recording_now() = nullptr;
   detail::made_inside() = 0;
+  const std::lock_guard guard(threads().lock);
+  threads().recording.erase(std::this_thread::get_id());
+}
+
+bool Recording::is_running_in(std::thread::id thread) {
+  const std::lock_guard guard(threads().lock);
+  return threads().recording.contains(thread);
 }
 
 Recording* Recording::current() { return recording_now(); }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <thread>
 #include <unordered_set>
 #include <vector>
 
@@ -19,6 +20,7 @@ class Recording {
   ~Recording();
 
   static Recording* current();
+  static bool is_running_in(std::thread::id thread);
   // An Error for what cannot be replayed: "jit: inside the function ..., which a replay cannot repeat; ...".
   static void refuse(const char* what, const char* instead);
 

@@ -145,7 +145,7 @@ size_t Replay::value(const std::string& name, int64_t recorded, const Recording&
     if (added) at->second = add(recorded);
     return at->second;
   }
-  if (name.starts_with(detail::kSeed)) {
+  if (name.starts_with(detail::kSeed) && static_cast<uint64_t>(recorded) == recording.random().seed) {
     seeds_.push_back(add(recorded));
     return seeds_.back();
   }

@@ -17,7 +17,7 @@ namespace detail {
 struct Live {
   std::mutex lock;
   std::unordered_map<const Node*, std::vector<TensorState*>> by_base;
-  uint64_t next_serial = 0;
+  uint64_t next_serial = 0, last_change = 0;
   std::atomic<uint64_t> lazy_version{0};
 
   static Live& instance() {
@@ -44,7 +44,7 @@ struct Live {
   }
   void change(TensorState& s, UOp value, UOps& freed, bool another_value) {
     leave(s);
-    if (another_value) s.changes_++;
+    if (another_value) s.changed_ = ++last_change, s.by_ = std::this_thread::get_id();
     freed.push_back(std::exchange(s.uop_, std::move(value)));
     enter(s);
   }
@@ -55,13 +55,19 @@ struct Live {
     return all;
   }
   static const UOp& uop(const TensorState& s) { return s.uop_; }
+  static bool is_changed(const TensorState& s, const LiveMark& mark) {
+    return s.serial_ < mark.serial && s.changed_ > mark.change && s.by_ == std::this_thread::get_id();
+  }
+  static bool is_inside(const TensorState& s, uint64_t number) { return s.inside_ == number; }
+  static PendingWrite write(const TensorState& s) { return {s.uop_, s.by_}; }
   void begin(TensorState& s) {
     s.serial_ = next_serial++;
     enter(s);
   }
 };
 
-TensorState::TensorState(UOp value) : uop_(std::move(value)), inside_(made_inside()) {
+TensorState::TensorState(UOp value)
+    : uop_(std::move(value)), inside_(made_inside()), by_(std::this_thread::get_id()) {
   Live& live = Live::instance();
   const std::lock_guard guard(live.lock);
   live.begin(*this);
@@ -85,21 +91,33 @@ void TensorState::set(UOp value) {
   live.change(*this, std::move(value), freed, true);
 }
 
-uint64_t TensorState::changes() const {
-  const std::lock_guard guard(Live::instance().lock);
-  return changes_;
-}
-
 uint64_t& made_inside() {
   thread_local uint64_t number = 0;
   return number;
 }
 
-std::vector<std::weak_ptr<TensorState>> live_states() {
+// A state that another thread is making now has no owner yet, and must not be asked for one: those below are
+// changed already, or this thread's own.
+LiveMark live_mark() {
+  Live& live = Live::instance();
+  const std::lock_guard guard(live.lock);
+  return {live.next_serial, live.last_change};
+}
+std::vector<std::shared_ptr<TensorState>> changed_since(const LiveMark& mark) {
+  std::vector<std::shared_ptr<TensorState>> result;
+  Live& live = Live::instance();
+  const std::lock_guard guard(live.lock);
+  for (TensorState* s : live.in_order())
+    if (Live::is_changed(*s, mark))
+      if (auto state = s->weak_from_this().lock()) result.push_back(std::move(state));
+  return result;
+}
+std::vector<std::weak_ptr<TensorState>> states_made_inside(uint64_t number) {
   std::vector<std::weak_ptr<TensorState>> result;
   Live& live = Live::instance();
   const std::lock_guard guard(live.lock);
-  for (TensorState* s : live.in_order()) result.push_back(s->weak_from_this());
+  for (TensorState* s : live.in_order())
+    if (Live::is_inside(*s, number)) result.push_back(s->weak_from_this());
   return result;
 }
 
@@ -179,6 +197,16 @@ std::vector<UOp> lazy_uops() {
     if (base->op != Op::BUFFER)
       for (const detail::TensorState* s : list)
         if (Live::is_lazy(Live::uop(*s))) result.push_back(Live::uop(*s));
+  return result;
+}
+
+std::vector<PendingWrite> pending_writes() {
+  using detail::Live;
+  std::vector<PendingWrite> result;
+  Live& live = Live::instance();
+  const std::lock_guard guard(live.lock);
+  for (const detail::TensorState* s : live.in_order())
+    if (memory_base(Live::uop(*s)).op() == Op::AFTER) result.push_back(Live::write(*s));
   return result;
 }
 

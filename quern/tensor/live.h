@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <thread>
 #include <unordered_map>
 #include <vector>
 
@@ -21,19 +22,17 @@ struct TensorState : std::enable_shared_from_this<TensorState> {
   UOp get() const;
   void set(UOp value);
 
-  uint64_t changes() const;  // how often it was set, or what it is a view of was written
-  uint64_t inside() const { return inside_; }
-
   bool requires_grad = false;
   std::shared_ptr<TensorState> grad;
 
  private:
   friend struct Live;
   UOp uop_;
-  size_t place_ = 0;     // in its list of tensors over one base
-  uint64_t serial_ = 0;  // the order in which they were made
-  uint64_t changes_ = 0;
-  uint64_t inside_ = 0;  // made_inside() when it was made
+  size_t place_ = 0;      // in its list of tensors over one base
+  uint64_t serial_ = 0;   // the order in which they were made
+  uint64_t changed_ = 0;  // when it was set last, or what it is a view of was written
+  uint64_t inside_ = 0;   // made_inside() when it was made
+  std::thread::id by_;    // who made it, or changed it last
 };
 
 std::vector<std::shared_ptr<TensorState>>
@@ -42,8 +41,15 @@ states_with_grad();  // those alive that require gradients, oldest first
 // What the tensors that this thread makes now are part of, as a number of the engine's; 0: nothing.
 uint64_t& made_inside();
 
-// Every state alive, oldest first.
-std::vector<std::weak_ptr<TensorState>> live_states();
+// A moment; and the tensors that were there then and that this thread changed since, oldest first.
+struct LiveMark {
+  uint64_t serial, change;
+};
+LiveMark live_mark();
+std::vector<std::shared_ptr<TensorState>> changed_since(const LiveMark& mark);
+
+// Those that this thread made while made_inside() was that number.
+std::vector<std::weak_ptr<TensorState>> states_made_inside(uint64_t number);
 
 }  // namespace detail
 
@@ -61,5 +67,12 @@ std::vector<UOp> live_uops();
 // changes whenever there is another one.
 std::vector<UOp> lazy_uops();
 uint64_t lazy_uops_version();
+
+// Tensors whose memory is still to be written, and who wrote it last.
+struct PendingWrite {
+  UOp uop;
+  std::thread::id by;
+};
+std::vector<PendingWrite> pending_writes();
 
 }  // namespace quern

@@ -199,6 +199,21 @@ TEST(Jit, MemoryIsPlannedOverAllOfIt) {
   EXPECT_LE(f.memory_bytes(), 2 * 4096);  // 9 values between them, of which two are alive at once
 }
 
+TEST(Jit, MemoryOfSomeoneElseMayOverlap) {
+  auto run = [](int64_t jit_is) {
+    const env::Override set("JIT", jit_is);
+    Floats values = {1, 2, 3, 4, 5, 6, 7, 8};
+    auto at = [&](size_t i) { return Tensor::from_blob(&values[i], {4}, dtypes::float32, nullptr); };
+    auto f = jit([](const Tensor& x, const Tensor& y) { x.assign(y * 2); });
+    const Tensor apart = Tensor::from(Floats{1, 2, 3, 4});
+    for (size_t i = 0; i < 3; i++) f(at(i), apart);
+    f(at(1), at(0));
+    f(at(2), at(4));
+    return values;
+  };
+  EXPECT_EQ(run(1), run(2));  // overlaps are seen by the kernel
+}
+
 TEST(Jit, NoArgumentsAndNoResults) {
   const Tensor w = row({1, 2}).realize();
   auto f = jit([&] { w.assign(w * 2); });
@@ -232,6 +247,13 @@ TEST(Jit, ResetStartsAgain) {
   f.reset();
   for (int i = 0; i < 3; i++) EXPECT_THAT(f(row({1, 2})).to_vector<float>(), ElementsAre(2, 3));
   EXPECT_EQ(calls, 4);
+}
+
+TEST(Jit, WhatWasCapturedIsNotKept) {
+  const int64_t before = GlobalCounters::mem_used;
+  auto f = jit([](const Tensor& x) { return std::pair(x.reshape({1000, 1000}), (x + 1).realize() * 2); });
+  for (int i = 0; i < 3; i++) f(Tensor::full({1000000}, i).contiguous());
+  EXPECT_LT(GlobalCounters::mem_used - before, 5000000);  // what lies between the kernels
 }
 
 TEST(Jit, MemoryDoesNotGrow) {
