@@ -1,6 +1,7 @@
 // All of quern.
 #pragma once
 
+#include "quern/engine/jit.h"
 #include "quern/ir/arg.h"
 #include "quern/ir/const.h"
 #include "quern/ir/dtype.h"

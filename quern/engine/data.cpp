@@ -7,6 +7,7 @@
 
 #include "quern/engine/outputs.h"
 #include "quern/engine/realize.h"
+#include "quern/engine/recording.h"
 #include "quern/ir/movement.h"
 #include "quern/ir/sharding.h"
 #include "quern/runtime/buffer.h"
@@ -59,6 +60,8 @@ UOp on_a_device_that_computes(const UOp& u) {
 Tensor Tensor::from_bytes(const void* data, size_t bytes, const Shape& shape, DType dtype,
                           const std::string& device) {
   const int64_t elements = elements_of("from_bytes", shape, dtype);
+  Recording::refuse("a tensor is made from numbers of the host",
+                    "make it before the call, and pass it as an input or hold it outside");
   if (std::cmp_not_equal(bytes, elements * dtype.bytes()))
     throw ShapeError(fmt::format("from_bytes: {} bytes are given, {} of shape {} needs {}", bytes,
                                  dtype.name(), shape_text(shape), elements * dtype.bytes()));
@@ -71,6 +74,8 @@ Tensor Tensor::from_bytes(const void* data, size_t bytes, const Shape& shape, DT
 Tensor Tensor::from_blob(void* data, const Shape& shape, DType dtype, std::shared_ptr<void> keep_alive,
                          const std::string& device) {
   const int64_t elements = elements_of("from_blob", shape, dtype);
+  Recording::refuse("a tensor is made from memory of the host",
+                    "make it before the call, and pass it as an input or hold it outside");
   const UOp memory = memory_on(device, dtype, elements);
   set_buffer(memory, std::make_shared<Buffer>(Device::get(memory.device()[0]), dtype, elements, data,
                                               std::move(keep_alive)));
@@ -99,6 +104,8 @@ Tensor Tensor::from_file(const std::string& path, std::optional<Shape> shape, DT
 }
 
 std::vector<std::byte> Tensor::bytes() const {
+  Recording::refuse("values are read (to_vector, item, printing)",
+                    "return the tensor, and read it when the function has returned");
   const UOp lazy = uop();
   if (memory_base(lazy).op() != Op::BUFFER && !base_of(lazy).is_const()) realize();
   const UOp value = on_a_device_that_computes(with_values(uop()));

@@ -39,10 +39,10 @@ Programs& programs() {
 // What a program is made from, for caches beyond this process. Of the environment all that is not known to
 // have nothing to do with it.
 std::string key_of(const Device& device, const UOp& kernel) {
-  constexpr std::array<std::string_view, 11> kElsewhere = {
+  constexpr std::array<std::string_view, 12> kElsewhere = {
       "DEBUG",    "SPEC",  "TRACK_MATCH_STATS", "REWRITE_TRACE", "DEVICE",
       "NO_COLOR", "CACHE", "QUERN_CACHE_DIR",   "CACHE_LIMIT",   "GUARD",
-      "RING"};
+      "RING",     "JIT"};
   std::string key = fmt::format("{} {}", kernel.key(), device.spec().text());
   for (const env::Variable& v : env::detail::rows) {
     const std::string_view name = v.name;

@@ -1,26 +1,28 @@
 #include "quern/engine/realize.h"
 
-#include <mutex>
 #include <new>
 
 #include "quern/engine/describe.h"
 #include "quern/engine/outputs.h"
+#include "quern/engine/recording.h"
 #include "quern/engine/run.h"
 #include "quern/tensor/tensor.h"
 
 namespace quern {
-namespace {
 
-// One at a time: what a schedule overwrites must not be read by another that is being run.
 std::recursive_mutex& engine_lock() {
   static std::recursive_mutex lock;
   return lock;
 }
 
+namespace {
+
 void run(const Outputs& outputs) try {
   if (outputs.sink.src().empty()) return;
   const Stripped stripped = strip(outputs.sink);
-  run_schedule(*prepare(stripped.sink), stripped.memory, stripped.variables);
+  const std::shared_ptr<const Prepared> prepared = prepare(stripped.sink);
+  run_schedule(*prepared, stripped.memory, stripped.variables);
+  if (Recording* recording = Recording::current()) recording->add(outputs.sink, stripped, prepared);
   replace_live(outputs.replaced);
 } catch (const std::bad_alloc&) {
   throw Error("out of memory while a graph was compiled or run");

@@ -55,27 +55,6 @@ class Memory {
   std::map<std::string, BufferPtr> arenas_;
 };
 
-// Operations on values (not on indices), each as often as the loops around it run.
-int64_t estimated_operations(const UOp& kernel, const VariableValues& variables) {
-  double total = 0;
-  walk(kernel, [&](const UOp& u) {
-    const bool counts =
-        (is_alu(u.op()) && !u.dtype().is_index() && !is_comparison(u.op())) || u.op() == Op::REDUCE;
-    if (!counts) return;
-    double times = u.dtype().lanes();
-    auto add = [&](const UOp& range) {
-      const UOp& end = range.src(0);
-      if (end.op() == Op::DEFINE_VAR && variables.contains(end.arg().variable().name))
-        times *= static_cast<double>(variables.at(end.arg().variable().name));
-      else
-        times *= static_cast<double>(end.vmax());
-    };
-    for (const UOp& r : u.op() == Op::REDUCE ? u.src(0).ranges() : u.ranges()) add(r);
-    total += times;
-  });
-  return total < 9e18 ? static_cast<int64_t>(total) : INT64_MAX;
-}
-
 // What one step did, on all of its devices.
 struct Ran {
   int64_t operations = 0, bytes = 0;
@@ -121,6 +100,26 @@ void compile_kernels(const Prepared& prepared) {
 }
 
 }  // namespace
+
+int64_t estimated_operations(const UOp& kernel, const VariableValues& variables) {
+  double total = 0;
+  walk(kernel, [&](const UOp& u) {
+    const bool counts =
+        (is_alu(u.op()) && !u.dtype().is_index() && !is_comparison(u.op())) || u.op() == Op::REDUCE;
+    if (!counts) return;
+    double times = u.dtype().lanes();
+    auto add = [&](const UOp& range) {
+      const UOp& end = range.src(0);
+      if (end.op() == Op::DEFINE_VAR && variables.contains(end.arg().variable().name))
+        times *= static_cast<double>(variables.at(end.arg().variable().name));
+      else
+        times *= static_cast<double>(end.vmax());
+    };
+    for (const UOp& r : u.op() == Op::REDUCE ? u.src(0).ranges() : u.ranges()) add(r);
+    total += times;
+  });
+  return total < 9e18 ? static_cast<int64_t>(total) : INT64_MAX;
+}
 
 void run_schedule(const Prepared& prepared, const UOps& memory, const VariableValues& given) {
   compile_kernels(prepared);

@@ -14,6 +14,7 @@
 #include "quern/schedule/device_parts.h"
 #include "quern/schedule/functions.h"
 #include "quern/schedule/memory_view.h"
+#include "quern/tensor/random.h"
 
 namespace quern {
 
@@ -21,6 +22,18 @@ Stripped strip(const UOp& given) {
   const UOp sink = with_closed_functions(given);
   Stripped result;
   NodeMap<UOp> done;
+  // Variables of random numbers have names of their own, which say nothing: they are counted.
+  std::unordered_map<UOp, UOp> random;
+  auto numbered = [&](const UOp& variable) {
+    const VariableArg& v = variable.arg().variable();
+    const std::string_view name = v.name;
+    if (!name.starts_with(detail::kDrawn) && !name.starts_with(detail::kSeed)) return variable;
+    UOp& known = random[variable];
+    const std::string_view kind = name.starts_with(detail::kDrawn) ? detail::kDrawn : detail::kSeed;
+    if (!known)
+      known = UOp::variable(fmt::format("{}{}", kind, random.size() - 1), v.min, v.max, variable.dtype());
+    return known;
+  };
   auto bare = [&](const UOp& u) -> UOp {
     if (u.op() == Op::BUFFER && u.src(0).op() == Op::UNIQUE) {
       result.memory.push_back(u);
@@ -28,7 +41,8 @@ Stripped strip(const UOp& given) {
       return UOp::make(Op::PARAM, u.dtype(), {size, u.src(1)}, std::ssize(result.memory) - 1);
     }
     if (u.op() == Op::BIND && u.src().size() == 2) {
-      const auto [variable, value] = u.unbind();
+      const auto [named, value] = u.unbind();
+      const UOp variable = numbered(named);
       const std::string& name = variable.arg().variable().name;
       const auto [known, added] = result.variables.emplace(name, value);
       if (known->second != value)

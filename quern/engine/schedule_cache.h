@@ -12,7 +12,8 @@
 namespace quern {
 
 struct Stripped {
-  UOp sink;     // BUFFERs are PARAMs, numbered in the order in which they are met; BINDs have no value
+  UOp sink;     // BUFFERs are PARAMs, numbered in the order in which they are met; BINDs have no value, and
+                // variables of random numbers are numbered, too
   UOps memory;  // the BUFFER of each PARAM
   VariableValues variables;  // what the BINDs said
 };

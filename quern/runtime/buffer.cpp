@@ -68,11 +68,18 @@ void* Buffer::memory() {
   }
   const std::lock_guard lock(mutex_);
   if (!allocated_) {
+    if (!forbidden_.empty()) throw Error(forbidden_);
     memory_ = device_.allocate(bytes_);
     allocated_ = true;
     count_memory(bytes_);
   }
   return memory_;
+}
+
+void Buffer::forbid(std::string why) {
+  const std::lock_guard lock(mutex_);
+  QUERN_CHECK(!base_ && !allocated_, "memory that is in use is forbidden");
+  forbidden_ = std::move(why);
 }
 
 void Buffer::copy_in(std::span<const std::byte> from) {
@@ -90,18 +97,21 @@ void Buffer::copy_out(std::span<std::byte> to) {
 void copy(Buffer& to, Buffer& from) {
   if (from.bytes() > to.bytes())
     throw Error(fmt::format("{} bytes are copied into memory of {} bytes", from.bytes(), to.bytes()));
-  if (!from.device().holds_values() && !to.device().holds_values()) return;
-  if (from.device().is_host_memory()) {
-    to.device().copy_in(to.memory(), from.memory(), from.bytes());
-  } else if (to.device().is_host_memory()) {
-    from.device().copy_out(to.memory(), from.memory(), from.bytes());
+  copy(to.device(), to.memory(), from.device(), from.memory(), from.bytes());
+}
+
+void copy(Device& to_device, void* to, Device& from_device, void* from, int64_t bytes) {
+  if (!from_device.holds_values() && !to_device.holds_values()) return;
+  if (from_device.is_host_memory()) {
+    to_device.copy_in(to, from, bytes);
+  } else if (to_device.is_host_memory()) {
+    from_device.copy_out(to, from, bytes);
   } else {
-    std::vector<std::byte> between(static_cast<size_t>(std::min<int64_t>(from.bytes(), 16 << 20)));
-    for (int64_t done = 0; done < from.bytes(); done += std::ssize(between)) {
-      const int64_t part = std::min<int64_t>(from.bytes() - done, std::ssize(between));
-      auto at = [&](Buffer& b) { return static_cast<std::byte*>(b.memory()) + done; };
-      from.device().copy_out(between.data(), at(from), part);
-      to.device().copy_in(at(to), between.data(), part);
+    std::vector<std::byte> between(static_cast<size_t>(std::min<int64_t>(bytes, 16 << 20)));
+    for (int64_t done = 0; done < bytes; done += std::ssize(between)) {
+      const int64_t part = std::min<int64_t>(bytes - done, std::ssize(between));
+      from_device.copy_out(between.data(), static_cast<std::byte*>(from) + done, part);
+      to_device.copy_in(static_cast<std::byte*>(to) + done, between.data(), part);
     }
   }
 }
@@ -140,7 +150,7 @@ int64_t identity_of(const UOp& buffer) {
 void check_fits(const UOp& node, const Buffer& buffer, size_t device) {
   const std::string& name = node.src(1).arg().texts().at(device);
   if (buffer.dtype() != node.dtype() || buffer.elements() != node.arg().integer() ||
-      buffer.device().name() != Device::canonical(name))
+      (buffer.device().name() != name && buffer.device().name() != Device::canonical(name)))
     throw Error(fmt::format("BUFFER of {} {} on {} stands for memory of {} {} on {}", node.arg().integer(),
                             node.dtype().name(), name, buffer.elements(), buffer.dtype().name(),
                             buffer.device().name()));

@@ -31,8 +31,10 @@ class Buffer {
   int64_t elements() const { return elements_; }
   int64_t bytes() const { return bytes_; }
   bool is_allocated() const;
-  void* memory();  // allocates
+  bool is_external() const { return base_ ? base_->is_external() : is_external_; }  // memory of someone else
+  void* memory();                                                                   // allocates
   Argument argument() { return {memory(), bytes_}; }
+  void forbid(std::string why);  // who asks for its memory gets an Error; only before it is allocated
 
   // The whole of it, or the first bytes. An Error for more than there is.
   void copy_in(std::span<const std::byte> from);
@@ -46,6 +48,7 @@ class Buffer {
   int64_t offset_ = 0;
   std::shared_ptr<void> keep_alive_;
   bool is_external_ = false;
+  std::string forbidden_;
   mutable std::mutex mutex_;
   void* memory_ = nullptr;
   bool allocated_ = false;
@@ -53,6 +56,7 @@ class Buffer {
 
 // Copies all of `from`, which is no larger, into `to`; between any two devices.
 void copy(Buffer& to, Buffer& from);
+void copy(Device& to_device, void* to, Device& from_device, void* from, int64_t bytes);
 
 // The Buffer of a BUFFER (identity UNIQUE, one device), made when first asked for; of a SLICE of one with a
 // constant offset, a part of it.

@@ -38,6 +38,9 @@ struct ProgramSource {
   std::function<LinearProgram()> lower;
 };
 
+class Batch;
+struct Launch;
+
 class Device {
  public:
   // The device of that name, opened when first asked for: "INTERP", "INTERP:1", "NULL",
@@ -70,6 +73,9 @@ class Device {
   virtual std::shared_ptr<const Program> compile(const LinearProgram& program);
   virtual std::string source(const LinearProgram& program) const;  // to be read; "" if there is none
   virtual std::shared_ptr<const Program> compile_source(const ProgramSource& source);  // may be kept on disk
+
+  // Programs of this device that will be run often, in this order (batch.h).
+  virtual std::unique_ptr<Batch> prepare(std::vector<Launch> launches);
 
  protected:
   Device(std::string name, DeviceSpec spec) : name_(std::move(name)), spec_(std::move(spec)) {}

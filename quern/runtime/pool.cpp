@@ -67,8 +67,9 @@ void Pool::take_parts() {
 }
 
 void Pool::run(int64_t count, Part part, void* context) {
-  const std::unique_lock alone(one_caller_, std::try_to_lock);
-  if (workers_.empty() || count <= 1 || !alone.owns_lock()) {
+  std::unique_lock<std::mutex> alone;
+  if (!workers_.empty() && count > 1) alone = std::unique_lock(one_caller_, std::try_to_lock);
+  if (!alone.owns_lock()) {
     for (int64_t i = 0; i < count; i++) part(context, i);
     return;
   }

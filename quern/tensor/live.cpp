@@ -1,11 +1,13 @@
 #include "quern/tensor/live.h"
 
 #include <algorithm>
+#include <atomic>
 #include <mutex>
 #include <ranges>
 #include <utility>
 
 #include "quern/ir/movement.h"
+#include "quern/ir/sharding.h"
 
 namespace quern {
 namespace detail {
@@ -15,14 +17,19 @@ namespace detail {
 struct Live {
   std::mutex lock;
   std::unordered_map<const Node*, std::vector<TensorState*>> by_base;
-  uint64_t next_serial = 0;
+  uint64_t next_serial = 0, last_change = 0;
+  std::atomic<uint64_t> lazy_version{0};
 
   static Live& instance() {
     static Live* live = new Live;  // NOLINT: tensors may outlive static destruction
     return *live;
   }
 
+  static bool is_lazy(const UOp& u) {
+    return u.ops_below().contains(Op::BUFFER) && memory_base(u).op() != Op::BUFFER;
+  }
   void enter(TensorState& s) {
+    if (is_lazy(s.uop_)) lazy_version.fetch_add(1, std::memory_order_relaxed);
     auto& list = by_base[base_of(s.uop_).node()];
     s.place_ = list.size();
     list.push_back(&s);
@@ -35,8 +42,9 @@ struct Live {
     list.pop_back();
     if (list.empty()) by_base.erase(found);
   }
-  void change(TensorState& s, UOp value, UOps& freed) {
+  void change(TensorState& s, UOp value, UOps& freed, bool another_value) {
     leave(s);
+    if (another_value) s.changed_ = ++last_change, s.by_ = std::this_thread::get_id();
     freed.push_back(std::exchange(s.uop_, std::move(value)));
     enter(s);
   }
@@ -47,13 +55,19 @@ struct Live {
     return all;
   }
   static const UOp& uop(const TensorState& s) { return s.uop_; }
+  static bool is_changed(const TensorState& s, const LiveMark& mark) {
+    return s.serial_ < mark.serial && s.changed_ > mark.change && s.by_ == std::this_thread::get_id();
+  }
+  static bool is_inside(const TensorState& s, uint64_t number) { return s.inside_ == number; }
+  static PendingWrite write(const TensorState& s) { return {s.uop_, s.by_}; }
   void begin(TensorState& s) {
     s.serial_ = next_serial++;
     enter(s);
   }
 };
 
-TensorState::TensorState(UOp value) : uop_(std::move(value)) {
+TensorState::TensorState(UOp value)
+    : uop_(std::move(value)), inside_(made_inside()), by_(std::this_thread::get_id()) {
   Live& live = Live::instance();
   const std::lock_guard guard(live.lock);
   live.begin(*this);
@@ -74,7 +88,37 @@ void TensorState::set(UOp value) {
   UOps freed;
   Live& live = Live::instance();
   const std::lock_guard guard(live.lock);
-  live.change(*this, std::move(value), freed);
+  live.change(*this, std::move(value), freed, true);
+}
+
+uint64_t& made_inside() {
+  thread_local uint64_t number = 0;
+  return number;
+}
+
+// A state that another thread is making now has no owner yet, and must not be asked for one: those below are
+// changed already, or this thread's own.
+LiveMark live_mark() {
+  Live& live = Live::instance();
+  const std::lock_guard guard(live.lock);
+  return {live.next_serial, live.last_change};
+}
+std::vector<std::shared_ptr<TensorState>> changed_since(const LiveMark& mark) {
+  std::vector<std::shared_ptr<TensorState>> result;
+  Live& live = Live::instance();
+  const std::lock_guard guard(live.lock);
+  for (TensorState* s : live.in_order())
+    if (Live::is_changed(*s, mark))
+      if (auto state = s->weak_from_this().lock()) result.push_back(std::move(state));
+  return result;
+}
+std::vector<std::weak_ptr<TensorState>> states_made_inside(uint64_t number) {
+  std::vector<std::weak_ptr<TensorState>> result;
+  Live& live = Live::instance();
+  const std::lock_guard guard(live.lock);
+  for (TensorState* s : live.in_order())
+    if (Live::is_inside(*s, number)) result.push_back(s->weak_from_this());
+  return result;
 }
 
 std::vector<std::shared_ptr<TensorState>> states_with_grad() {
@@ -107,7 +151,7 @@ void replace_live(const std::unordered_map<UOp, UOp>& map) {
     // and what is written there later is not seen by the others.
     const bool new_memory = base_of(after.src(i)).op() == Op::BUFFER && base_of(before[i]).op() != Op::AFTER;
     const bool another = new_memory && !seen.emplace(before[i], true).second;
-    live.change(*states[i], another ? told_apart(after.src(i)) : after.src(i), freed);
+    live.change(*states[i], another ? told_apart(after.src(i)) : after.src(i), freed, false);
   }
   for (UOp& u : before) freed.push_back(std::move(u));
 }
@@ -129,7 +173,7 @@ void replace_views(const UOp& old_base, const UOp& new_base) {
       sources[0] = moved;
       moved = view->with_src(sources);
     }
-    live.change(*s, moved, freed);
+    live.change(*s, moved, freed, true);
   }
 }
 
@@ -143,5 +187,29 @@ std::vector<UOp> live_uops() {
     if (seen.emplace(Live::uop(*s), true).second) result.push_back(Live::uop(*s));
   return result;
 }
+
+std::vector<UOp> lazy_uops() {
+  using detail::Live;
+  std::vector<UOp> result;
+  Live& live = Live::instance();
+  const std::lock_guard guard(live.lock);
+  for (const auto& [base, list] : live.by_base)
+    if (base->op != Op::BUFFER)
+      for (const detail::TensorState* s : list)
+        if (Live::is_lazy(Live::uop(*s))) result.push_back(Live::uop(*s));
+  return result;
+}
+
+std::vector<PendingWrite> pending_writes() {
+  using detail::Live;
+  std::vector<PendingWrite> result;
+  Live& live = Live::instance();
+  const std::lock_guard guard(live.lock);
+  for (const detail::TensorState* s : live.in_order())
+    if (memory_base(Live::uop(*s)).op() == Op::AFTER) result.push_back(Live::write(*s));
+  return result;
+}
+
+uint64_t lazy_uops_version() { return detail::Live::instance().lazy_version.load(std::memory_order_relaxed); }
 
 }  // namespace quern

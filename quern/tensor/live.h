@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <optional>
+#include <thread>
 #include <unordered_map>
 #include <vector>
 
@@ -28,12 +29,28 @@ struct TensorState : std::enable_shared_from_this<TensorState> {
  private:
   friend struct Live;
   UOp uop_;
-  size_t place_ = 0;     // in its list of tensors over one base
-  uint64_t serial_ = 0;  // the order in which they were made
+  size_t place_ = 0;      // in its list of tensors over one base
+  uint64_t serial_ = 0;   // the order in which they were made
+  uint64_t changed_ = 0;  // when it was set last, or what it is a view of was written
+  uint64_t inside_ = 0;   // made_inside() when it was made
+  std::thread::id by_;    // who made it, or changed it last
 };
 
 std::vector<std::shared_ptr<TensorState>>
 states_with_grad();  // those alive that require gradients, oldest first
+
+// What the tensors that this thread makes now are part of, as a number of the engine's; 0: nothing.
+uint64_t& made_inside();
+
+// A moment; and the tensors that were there then and that this thread changed since, oldest first.
+struct LiveMark {
+  uint64_t serial, change;
+};
+LiveMark live_mark();
+std::vector<std::shared_ptr<TensorState>> changed_since(const LiveMark& mark);
+
+// Those that this thread made while made_inside() was that number.
+std::vector<std::weak_ptr<TensorState>> states_made_inside(uint64_t number);
 
 }  // namespace detail
 
@@ -46,5 +63,17 @@ void replace_views(const UOp& old_base, const UOp& new_base);
 
 // The distinct graphs of live tensors, oldest first.
 std::vector<UOp> live_uops();
+
+// Those of them that read memory and are more than a view of it: they have to be run, one day. The number
+// changes whenever there is another one.
+std::vector<UOp> lazy_uops();
+uint64_t lazy_uops_version();
+
+// Tensors whose memory is still to be written, and who wrote it last.
+struct PendingWrite {
+  UOp uop;
+  std::thread::id by;
+};
+std::vector<PendingWrite> pending_writes();
 
 }  // namespace quern

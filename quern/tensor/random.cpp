@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <limits>
 #include <mutex>
 #include <numbers>
 
+#include "quern/tensor/random.h"
 #include "quern/tensor/support.h"
 #include "quern/tensor/training.h"
 
@@ -14,23 +16,26 @@ namespace {
 
 struct Generator {
   std::mutex lock;
-  uint64_t seed = 0, drawn = 0;  // 64-bit words so far
+  detail::RandomState state{0, 0};
 };
 Generator& generator() {
   static Generator g;
   return g;
 }
 
+// A number that is no part of the program that is compiled. Each value is a variable of its own: a graph may
+// have several.
+Tensor changing(std::string_view name, uint64_t value) {
+  using Limits = std::numeric_limits<int64_t>;
+  const Variable variable(fmt::format("{}{}", name, value), Limits::min(), Limits::max());
+  return Tensor::from_dim(variable.bind(static_cast<int64_t>(value)), dtypes::uint64);
+}
+
 // n words of 64 bits that were not drawn before.
 Tensor random_words(int64_t n) {
-  uint64_t seed = 0, first = 0;
-  {
-    const std::lock_guard guard(generator().lock);
-    seed = generator().seed, first = generator().drawn;
-    generator().drawn += static_cast<uint64_t>(n);
-  }
-  const Tensor counter = detail::iota(n, dtypes::uint64) + detail::number(wide{first}, dtypes::uint64, {});
-  return counter.threefry(detail::number(wide{seed}, dtypes::uint64, {}));
+  const detail::RandomState now = detail::draw_words(static_cast<uint64_t>(n));
+  return (detail::iota(n, dtypes::uint64) + changing(detail::kDrawn, now.drawn))
+      .threefry(changing(detail::kSeed, now.seed));
 }
 
 int64_t elements(const char* who, const Shape& shape) {
@@ -69,9 +74,22 @@ double inputs(const char* who, const Shape& shape) {
 
 }  // namespace
 
-void Tensor::manual_seed(uint64_t seed) {
+detail::RandomState detail::random_state() {
   const std::lock_guard guard(generator().lock);
-  generator().seed = seed, generator().drawn = 0;
+  return generator().state;
+}
+detail::RandomState detail::draw_words(uint64_t n) {
+  const std::lock_guard guard(generator().lock);
+  const RandomState before = generator().state;
+  generator().state.drawn += n;
+  return before;
+}
+
+void Tensor::manual_seed(uint64_t seed) {
+  if (detail::made_inside() != 0)
+    throw Error("manual_seed: inside a jit, replays would not set the seed; set it before the call");
+  const std::lock_guard guard(generator().lock);
+  generator().state = {seed, 0};
 }
 
 Tensor Tensor::random_bits(const Shape& shape, const Made& made) {

@@ -8,6 +8,7 @@
 
 #include "quern/ir/env.h"
 #include "quern/render/c.h"
+#include "quern/runtime/cpu/batch.h"
 #include "quern/runtime/cpu/compile.h"
 #include "quern/runtime/cpu/program.h"
 #include "quern/runtime/devices.h"
@@ -64,6 +65,10 @@ class CpuDevice : public HostDevice {
   }
 
   std::string source(const LinearProgram& program) const override { return render_c(program).source; }
+
+  std::unique_ptr<Batch> prepare(std::vector<Launch> launches) override {
+    return cpu::prepare(std::move(launches));
+  }
 
   // Fresh memory from the system is dear: each page of it is cleared when it is first touched.
   void* allocate(int64_t bytes) override {

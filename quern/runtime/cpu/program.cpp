@@ -136,17 +136,26 @@ void CpuProgram::run(std::span<const Argument> arguments, const VariableValues& 
   values.reserve(code_.variables.size());
   for (const Code::Variable& v : code_.variables) values.push_back(checked(code_, v, variables));
   const bool overlaps = overlap(arguments);
-  const Code& code = overlaps ? for_overlaps().code : code_;
+  const Callable form = callable(overlaps);
   if (overlaps) {  // its variables may come in another order
     values.clear();
-    for (const Code::Variable& v : code.variables) values.push_back(checked(code, v, variables));
+    for (const Code::Variable& v : form.code->variables) values.push_back(checked(*form.code, v, variables));
   }
-  Parts parts{overlaps ? for_overlaps().linked.function : linked_.function, code.scratch_bytes, memory.data(),
-              values.data()};
-  pool().run(code.threads, &Parts::run, &parts);
+  form.run(memory.data(), values.data());
+}
+
+CpuProgram::Callable CpuProgram::callable(bool overlapping) const {
+  if (!overlapping) return {linked_.function, &code_};
+  const Ready& ready = for_overlaps();
+  return {ready.linked.function, &ready.code};
+}
+
+void CpuProgram::Callable::run(void** memory, const int64_t* values) const {
+  Parts parts{function, code->scratch_bytes, memory, values};
+  pool().run(code->threads, &Parts::run, &parts);
   if (parts.failed)
     throw Error(fmt::format("CPU: out of memory, {} bytes for the LOCAL arrays of kernel {}",
-                            code.scratch_bytes, code.name));
+                            code->scratch_bytes, code->name));
 }
 
 // Code is made for arguments that are different memory. Where one that is written overlaps another, there is

@@ -17,6 +17,15 @@ class CpuProgram : public Program {
   void run(std::span<const Argument> arguments, const VariableValues& variables) const override;
   Texts opts() const override { return code_.opts; }
 
+  // What there is to call, for arguments that were checked before: memory of each PARAM by its slot, values
+  // in the order of the code's variables. Good while the program lives.
+  struct Callable {
+    Function function;
+    const Code* code;
+    void run(void** memory, const int64_t* values) const;
+  };
+  Callable callable(bool overlapping) const;
+
  private:
   bool overlap(std::span<const Argument> arguments) const;
 

@@ -1,0 +1,209 @@
+#include "quern/engine/jit.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "quern/engine/jit_outputs.h"
+#include "quern/engine/realize.h"
+#include "quern/ir/env.h"
+#include "quern/ir/movement.h"
+#include "quern/ir/node_map.h"
+#include "quern/ir/sharding.h"
+
+namespace quern::detail {
+namespace {
+
+// ---- tensors that a function changes, and that it makes
+
+// Runs the function; its results, and tensors that were there before and that it changed, are in memory then.
+JitArguments run_and_realize(const std::function<JitArguments()>& function,
+                             std::vector<Tensor>* changed = nullptr) {
+  const LiveMark before = live_mark();
+  JitArguments outputs = function();
+  std::vector<Tensor> now;
+  for (std::shared_ptr<TensorState>& state : changed_since(before))
+    now.push_back(Tensor::of_state(std::move(state)));
+  UOps roots;
+  for (const Tensor* t : outputs.tensors) roots.push_back(t->uop());
+  for (const Tensor& t : now) roots.push_back(t.uop());
+  realize(roots);
+  if (changed != nullptr) *changed = std::move(now);
+  return outputs;
+}
+
+// A tensor that was there before has to have memory that was there before.
+void check_changed(const std::vector<Tensor>& changed, const Recording& recording) {
+  for (const Tensor& t : changed) {
+    const UOp u = t.uop(), &memory = memory_base(u);
+    if (memory.op() == Op::BUFFER && recording.made(memory))
+      throw Error(fmt::format(
+          "jit: a tensor of shape {} that was made outside is another one after the call (a gradient "
+          "that was not cleared, replace(), or assign() to what had no memory): replays could not do "
+          "that; realize() it before, and change it with assign()",
+          shape_text(u.shape())));
+  }
+}
+
+// Tensors made in the function that somebody still has, and that replays will not compute.
+std::vector<std::weak_ptr<TensorState>> left_behind(const Recording& recording, const JitArguments& outputs,
+                                                    const UOps& inputs) {
+  std::vector<std::weak_ptr<TensorState>> result;
+  for (const std::weak_ptr<TensorState>& weak : states_made_inside(recording.number())) {
+    const auto state = weak.lock();
+    if (!state) continue;
+    bool is_output = false;
+    for (const Tensor* t : outputs.tensors) is_output = is_output || t->state() == state;
+    const UOp u = state->get(), &memory = memory_base(u);
+    const bool is_view_of_old = memory.op() == Op::BUFFER && !recording.made(memory) &&
+                                std::ranges::find(inputs, memory) == inputs.end();
+    if (!is_output && !is_view_of_old && u.ops_below().contains(Op::BUFFER)) result.push_back(weak);
+  }
+  return result;
+}
+
+// From now on whoever reads it is told why that cannot be.
+void forbid(TensorState& state) {
+  const UOp u = state.get();
+  const Texts devices = u.device();
+  const UOp memory = new_buffer(u.dtype(), 1, device_node(devices.empty() ? default_device() : devices[0]));
+  buffer_of(memory)->forbid(fmt::format(
+      "a tensor of shape {} was computed inside a function given to jit(), which did not return it: "
+      "replays do not compute it; return it, or assign() it to a tensor that was made outside",
+      shape_text(u.shape())));
+  state.set(expand(reshape(memory, UOps(u.shape().size(), UOp::index(1))), u.shape()));
+}
+
+}  // namespace
+
+// ---- a captured function
+
+struct JitCalls::Captured {
+  Captured(JitInputs in, JitOutputs out, const Recording& recording)
+      : inputs(std::move(in)), outputs(std::move(out)), replay(recording, given(), inputs.variables()) {
+    for (const UOp& buffer : replay.bound()) {
+      used.insert(buffer);
+      if (recording.written().contains(buffer)) written.insert(buffer);
+    }
+  }
+
+  UOps given() const {
+    UOps all = inputs.buffers();
+    all.insert(all.end(), outputs.made().begin(), outputs.made().end());
+    return all;
+  }
+
+  // Inputs and outputs of the call that was captured are not to live as long as this does.
+  void forget_memory() {
+    std::unordered_map<UOp, UOp> map;
+    for (const UOp& buffer : given()) {
+      const UOp size = UOp::index(buffer.arg().integer());
+      map.emplace(buffer, UOp::make(Op::PARAM, buffer.dtype(), {size, buffer.src(1)},
+                                    static_cast<int64_t>(map.size())));
+    }
+    inputs.forget_memory(map);
+    outputs.forget_memory(map);
+  }
+
+  // What is not run yet and reads memory that the replay overwrites, or writes memory that it uses.
+  void settle(const JitArguments& arguments, bool other_memory) {
+    const uint64_t version = lazy_uops_version();
+    if (version == settled && !(other_memory && inputs.writes())) return;
+    std::unordered_set<UOp> input_memory, written_input;
+    for (size_t i = 0; i < arguments.tensors.size(); i++) {
+      const UOp u = arguments.tensors[i]->uop();
+      input_memory.insert(memory_base(u));
+      if (inputs.is_written(i)) written_input.insert(memory_base(u));
+    }
+    UOps pending;
+    for (const UOp& u : lazy_uops()) {
+      bool found = false;
+      walk(u, [&](const UOp& n) {
+        if (found) return;
+        if (n.op() == Op::BUFFER) found = written.contains(n) || written_input.contains(n);
+        if (n.op() != Op::AFTER) return;
+        const UOp& memory = memory_under_states(n);
+        found = used.contains(memory) || input_memory.contains(memory);
+      });
+      if (found) pending.push_back(u);
+    }
+    if (!pending.empty()) realize(pending);
+    settled = lazy_uops_version();
+  }
+  static const UOp& memory_under_states(const UOp& state) {
+    const UOp* u = &state;
+    while (u->op() != Op::BUFFER && !u->src().empty()) u = &u->src(0);
+    return *u;
+  }
+
+  JitInputs inputs;
+  JitOutputs outputs;
+  Replay replay;
+  std::unordered_set<UOp> used, written;  // BUFFERs that are bound
+  std::vector<std::weak_ptr<TensorState>> left;
+  uint64_t settled = UINT64_MAX;
+};
+
+JitCalls::JitCalls() = default;
+JitCalls::~JitCalls() = default;
+
+void JitCalls::reset() {
+  captured_.reset();
+  has_run_ = false;
+}
+bool JitCalls::is_captured() const { return captured_ != nullptr; }
+int64_t JitCalls::kernels() const { return captured_ ? captured_->replay.kernels() : 0; }
+int64_t JitCalls::memory_bytes() const { return captured_ ? captured_->replay.arena_bytes() : 0; }
+
+JitCalls::Replayed JitCalls::replay(const JitArguments& given) {
+  if (!captured_ || env::JIT() == 0 || Recording::current() != nullptr) return {};
+  Replayed result{std::unique_lock(engine_lock())};
+  Captured& c = *captured_;
+  const bool other = c.inputs.read(given, c.replay);
+  c.settle(given, other);
+  for (const std::weak_ptr<TensorState>& weak : std::exchange(c.left, {}))
+    if (const auto state = weak.lock()) forbid(*state);
+  result.kept = c.outputs.take(c.replay, c.inputs.buffers().size(), c.inputs, given, other, result.own);
+  result.lengths = c.outputs.lengths();
+  c.replay.run(c.inputs.apart());
+  c.inputs.let_go();
+  return result;
+}
+
+void JitCalls::run(const JitArguments& given, const std::function<JitArguments()>& function) {
+  // A jit within one that is captured is part of it.
+  const bool captures = has_run_ && !captured_ && env::JIT() != 0 && Recording::current() == nullptr;
+  if (captures) {
+    capture(given, function);
+    return;
+  }
+  (void)run_and_realize(function);
+  has_run_ = true;
+}
+
+void JitCalls::capture(const JitArguments& given, const std::function<JitArguments()>& function) {
+  UOps pending;  // writes outside that are not run yet are no part of the function, but of another's perhaps
+  for (const PendingWrite& write : pending_writes())
+    if (!Recording::is_running_in(write.by)) pending.push_back(write.uop);
+  realize(pending);
+  const std::vector<bool> copied = JitInputs::prepare(given);
+  JitInputs inputs(given, copied);
+  Recording recording;
+  std::vector<Tensor> changed;
+  const JitArguments outputs = run_and_realize(function, &changed);
+  check_changed(changed, recording);
+  changed.clear();
+  inputs.recorded(recording);
+  std::vector<std::weak_ptr<TensorState>> left = left_behind(recording, outputs, inputs.buffers());
+  JitOutputs made(outputs, recording, inputs);
+  captured_ = std::make_unique<Captured>(std::move(inputs), std::move(made), recording);
+  captured_->left = std::move(left);
+  captured_->forget_memory();
+  if (env::DEBUG() >= 1)
+    std::fputs(
+        fmt::format("jit: captured, {} kernels, {} bytes between them\n", kernels(), memory_bytes()).c_str(),
+        stderr);
+}
+
+}  // namespace quern::detail

@@ -1,0 +1,79 @@
+#include "quern/engine/recording.h"
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <mutex>
+#include <set>
+
+#include "quern/ir/movement.h"
+#include "quern/ir/node_map.h"
+#include "quern/tensor/live.h"
+
+namespace quern {
+namespace {
+
+Recording*& recording_now() {
+  thread_local Recording* now = nullptr;
+  return now;
+}
+
+struct Threads {
+  std::mutex lock;
+  std::set<std::thread::id> recording;
+};
+Threads& threads() {
+  static Threads all;
+  return all;
+}
+
+uint64_t next_number() {
+  static std::atomic<uint64_t> last = 0;
+  return ++last;
+}
+
+}  // namespace
+
+Recording::Recording()
+    : number_(next_number()),
+      first_identity_(told_apart(UOp::index(0)).src(0).arg().integer()),
+      random_(detail::random_state()) {
+  QUERN_CHECK(current() == nullptr, "a recording within another");
+  recording_now() = this;
+  detail::made_inside() = number_;
+  const std::lock_guard guard(threads().lock);
+  threads().recording.insert(std::this_thread::get_id());
+}
+
+Recording::~Recording() {
+  recording_now() = nullptr;
+  detail::made_inside() = 0;
+  const std::lock_guard guard(threads().lock);
+  threads().recording.erase(std::this_thread::get_id());
+}
+
+bool Recording::is_running_in(std::thread::id thread) {
+  const std::lock_guard guard(threads().lock);
+  return threads().recording.contains(thread);
+}
+
+Recording* Recording::current() { return recording_now(); }
+
+void Recording::refuse(const char* what, const char* instead) {
+  if (current() != nullptr)
+    throw Error(fmt::format("jit: inside the function {}, which a replay cannot repeat: {}", what, instead));
+}
+
+void Recording::add(const UOp& sink, const Stripped& stripped, std::shared_ptr<const Prepared> prepared) {
+  walk(sink, [&](const UOp& u) {
+    if (u.op() != Op::STORE && u.op() != Op::AFTER) return;
+    const UOp* memory = &u.src(0);
+    while (memory->op() != Op::BUFFER && !memory->src().empty()) memory = &memory->src(0);
+    if (memory->op() == Op::BUFFER) written_.insert(*memory);
+  });
+  ran_.push_back({std::move(prepared), stripped.memory, stripped.variables});
+}
+
+bool Recording::made(const UOp& buffer) const { return buffer.src(0).arg().integer() > first_identity_; }
+
+}  // namespace quern

@@ -1,0 +1,48 @@
+// What a function that jit captures makes run: schedules, the memory they ran on, the values of variables.
+#pragma once
+
+#include <memory>
+#include <thread>
+#include <unordered_set>
+#include <vector>
+
+#include "quern/engine/schedule_cache.h"
+#include "quern/tensor/random.h"
+
+namespace quern {
+
+// While it lives, what this thread realises is recorded; one at a time in a thread.
+class Recording {
+ public:
+  Recording();
+  Recording(const Recording&) = delete;
+  Recording& operator=(const Recording&) = delete;
+  ~Recording();
+
+  static Recording* current();
+  static bool is_running_in(std::thread::id thread);
+  // An Error for what cannot be replayed: "jit: inside the function ..., which a replay cannot repeat; ...".
+  static void refuse(const char* what, const char* instead);
+
+  void add(const UOp& sink, const Stripped& stripped, std::shared_ptr<const Prepared> prepared);
+  bool made(const UOp& buffer) const;  // a BUFFER that was made since
+
+  struct Ran {
+    std::shared_ptr<const Prepared> prepared;
+    UOps memory;
+    VariableValues variables;
+  };
+  const std::vector<Ran>& ran() const { return ran_; }
+  const std::unordered_set<UOp>& written() const { return written_; }  // BUFFERs
+  uint64_t number() const { return number_; }                          // what made_inside() is meanwhile
+  const detail::RandomState& random() const { return random_; }        // at the start
+
+ private:
+  uint64_t number_;
+  int64_t first_identity_;
+  detail::RandomState random_;
+  std::vector<Ran> ran_;
+  std::unordered_set<UOp> written_;
+};
+
+}  // namespace quern

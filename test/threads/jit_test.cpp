@@ -1,0 +1,30 @@
+// Several threads capture and replay functions of their own.
+#include <gtest/gtest.h>
+
+#include "quern/engine/jit.h"
+#include "test/threads/in_threads.h"
+
+namespace quern {
+namespace {
+
+TEST(JitThreads, CaptureAndReplayTheirOwn) {
+  in_threads([&](int t) {
+    const Tensor w = Tensor::zeros({4}).contiguous().realize();
+    const auto by = static_cast<double>(t);
+    const auto step = jit([&](const Tensor& x) {
+      w.assign(w + x * by);
+      return w + 1;
+    });
+    for (int i = 1; i <= 8; i++) {
+      const Tensor x = Tensor::ones({4});  // threads make and assign tensors while others capture
+      const Tensor own = Tensor::zeros({4}).contiguous();
+      own.assign(own + 1);
+      const std::vector<float> expected(4, static_cast<float>(i * t) + 1);
+      EXPECT_EQ(step(x).to_vector<float>(), expected);
+      EXPECT_EQ(own.to_vector<float>(), std::vector<float>(4, 1));
+    }
+  });
+}
+
+}  // namespace
+}  // namespace quern
