@@ -65,6 +65,8 @@ class CpuDevice : public HostDevice {
 
   std::string source(const LinearProgram& program) const override { return render_c(program).source; }
 
+  std::string hardware() const override { return cpu::compiler_key(); }
+
   // Fresh memory from the system is dear: each page of it is cleared when it is first touched.
   void* allocate(int64_t bytes) override {
     if (bytes <= 0 || bytes > kMostKept || env::GUARD() != 0) return allocate_new(bytes);
