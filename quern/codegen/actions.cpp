@@ -71,6 +71,17 @@ int64_t size(const UOp& range) {
   return range.src(0).is_int_const() ? static_cast<int64_t>(range.src(0).int_value()) : 0;
 }
 
+bool packs(const Opts& opts, int64_t argument) {
+  return std::ranges::any_of(opts,
+                             [&](const Opt& o) { return o.kind == OptKind::PACK && o.amount == argument; });
+}
+
+// A loop of so many steps is padded to little more.
+bool is_padded(int64_t steps, int64_t amount) {
+  const int64_t more = (amount - steps % amount) % amount;
+  return steps > amount && more > 0 && more * 4 <= steps;
+}
+
 bool is_split(OptKind kind) { return kind == OptKind::UPCAST || kind == OptKind::UNROLL; }
 
 }  // namespace
@@ -122,12 +133,14 @@ std::vector<Opts> steps_from(const Opts& opts, const UOp& program, const DeviceS
       steps.push_back(std::move(list));
       continue;
     }
+    if (opt.kind == OptKind::PACK && packs(opts, opt.amount)) continue;
     add(opts, {opt});
     if (opt.kind == OptKind::BLOCK)
-      for (const int64_t argument : read) add(opts, {opt, {OptKind::PACK, opt.axis, argument}});
-    if (!is_split(opt.kind) || opt.amount == 0) continue;
-    const int64_t steps_of_loop = size(loops.at(static_cast<size_t>(opt.axis)));
-    if (steps_of_loop > opt.amount && steps_of_loop % opt.amount != 0)
+      for (const int64_t argument : read)
+        if (!packs(opts, argument)) add(opts, {opt, {OptKind::PACK, opt.axis, argument}});
+    const bool is_whole = std::ranges::none_of(opts, [&](const Opt& o) { return o.axis == opt.axis; });
+    if (is_split(opt.kind) && opt.amount > 0 && is_whole &&
+        is_padded(size(loops.at(static_cast<size_t>(opt.axis))), opt.amount))
       add(opts, {{OptKind::PADTO, opt.axis, opt.amount}, opt});
   }
   for (size_t i = 0; i < opts.size(); i++) {

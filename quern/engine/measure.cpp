@@ -14,15 +14,30 @@
 namespace quern {
 namespace {
 
-constexpr double kHopeless = 3;   // times the best: one run is enough to see that
-constexpr double kShort = 1e-4;   // seconds: first runs of this length say nothing
-constexpr double kEnough = 0.01;  // seconds of runs
-constexpr int kLeastRuns = 3, kMostRuns = 30;
+constexpr double kHopeless = 3;  // times the best: one run is enough to see that
+constexpr double kShort = 1e-4;  // seconds: first runs of this length say nothing
+constexpr double kAgree = 1.02;  // runs that differ by no more
+constexpr int kMostRuns = 100;
+// Seconds of runs that agree, and of those that do not: of one candidate, and of the last few.
+constexpr double kEnough = 0.005, kMost = 0.2, kEnoughAgain = 0.1, kMostAgain = 2;
 constexpr int64_t kPattern = 1 << 20;  // bytes
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
+
+// The least of several times, and whether it is more than luck: other runs take about as long.
+struct Least {
+  double seconds = Candidate::kNever, second = Candidate::kNever;
+  int runs = 0;
+
+  void add(double time) {
+    runs++;
+    second = std::min(second, std::max(seconds, time));
+    seconds = std::min(seconds, time);
+  }
+  bool is_sure() const { return runs >= 3 && second <= seconds * kAgree; }
+};
 
 std::string first_line(const std::exception& e) {
   const std::string text = e.what();
@@ -171,15 +186,18 @@ void DeviceMeasurer::measure(std::vector<Candidate>& candidates, double best) {
   }
 }
 
-void DeviceMeasurer::compare(Candidate& a, Candidate& b) {
-  const auto first = compile(a, true), second = compile(b, true);
-  if (!first || !second) return;
-  a.seconds = b.seconds = Candidate::kNever;
+void DeviceMeasurer::measure_again(std::vector<Candidate>& candidates) {
+  Programs programs;
+  for (Candidate& c : candidates) programs.push_back(compile(c, true));
+  std::vector<Least> times(candidates.size());
   const auto start = Clock::now();
-  for (int i = 0; i < kMostRuns && (i < kLeastRuns || seconds_since(start) < 4 * kEnough); i++) {
-    a.seconds = std::min(a.seconds, run(*first));
-    b.seconds = std::min(b.seconds, run(*second));
+  for (int round = 0; round < kMostRuns; round++) {
+    const bool are_sure = std::ranges::all_of(times, &Least::is_sure);
+    if (round >= 2 && seconds_since(start) > (are_sure ? kEnoughAgain : kMostAgain)) break;
+    for (size_t i = 0; i < programs.size(); i++)
+      if (programs[i]) times[i].add(run(*programs[i]));
   }
+  for (size_t i = 0; i < programs.size(); i++) candidates[i].seconds = times[i].seconds;
 }
 
 void DeviceMeasurer::report(size_t done, size_t all, double best) const {
@@ -200,11 +218,13 @@ double DeviceMeasurer::run(const Program& program) {
 
 double DeviceMeasurer::least_time(const Program& program, double best) {
   const auto start = Clock::now();
-  double least = run(program);
-  if (least > kHopeless * best && least > kShort) return least;
-  for (int i = 1; i < kMostRuns && (i < kLeastRuns || seconds_since(start) < kEnough); i++)
-    least = std::min(least, run(program));
-  return least;
+  Least time;
+  time.add(run(program));
+  if (time.seconds > kHopeless * best && time.seconds > kShort) return time.seconds;
+  while (time.runs < kMostRuns && seconds_since(start) < kMost &&
+         (seconds_since(start) < kEnough || !time.is_sure()))
+    time.add(run(program));
+  return time.seconds;
 }
 
 }  // namespace quern

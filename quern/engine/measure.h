@@ -32,7 +32,7 @@ class DeviceMeasurer : public Measurer {
   ~DeviceMeasurer() override = default;
 
   void measure(std::vector<Candidate>& candidates, double best) override;
-  void compare(Candidate& a, Candidate& b) override;
+  void measure_again(std::vector<Candidate>& candidates) override;
   bool is_over() override { return Clock::now() >= end_; }
 
  private:

@@ -10,6 +10,7 @@ namespace {
 
 constexpr double kWorthARound = 0.98;   // of the time before it: less of a gain ends the search
 constexpr double kWorthAChange = 0.99;  // of the time of what the heuristic chose
+constexpr int kLast = 4;                // that are measured again
 constexpr double kTooLong = 0.1;        // seconds of what was chosen: without opts it could take minutes
 
 class Search {
@@ -70,15 +71,19 @@ class Search {
     return best;
   }
 
-  // The fastest of them, if it still is when it is measured again.
+  // The fastest of the first few when they are measured again: what was first may have had luck.
   Candidate decided(Candidate& chosen) {
-    const auto first = std::ranges::find_if(all_, [](const Candidate& c) { return c.dropped.empty(); });
-    if (first == all_.end() || first->opts == chosen.opts) return chosen;
-    Candidate best = *first;
+    std::vector<Candidate> last = {chosen};
+    for (const Candidate& c : all_)
+      if (c.dropped.empty() && c.opts != chosen.opts && std::ssize(last) <= kLast) last.push_back(c);
+    const bool is_best = all_.empty() || all_[0].opts == chosen.opts;
+    if (last.size() == 1 || (is_best && chosen.dropped.empty())) return chosen;
+    if (!chosen.dropped.empty()) last.erase(last.begin());
+    measurer_.measure_again(last);
+    const Candidate& best = *std::ranges::min_element(last, {}, &Candidate::seconds);
     if (!chosen.dropped.empty()) return best;
-    measurer_.compare(best, chosen);
-    const bool is_faster = best.dropped.empty() && best.seconds < chosen.seconds * kWorthAChange;
-    return is_faster ? best : chosen;
+    chosen = last[0];
+    return best.seconds < chosen.seconds * kWorthAChange ? best : chosen;
   }
 
   const Optimisable& kernel_;

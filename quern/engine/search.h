@@ -23,8 +23,8 @@ class Measurer {
   virtual ~Measurer() = default;
   // Gives each a time or a reason. What takes several times `best` need not be measured well.
   virtual void measure(std::vector<Candidate>& candidates, double best) = 0;
-  // Both again, in turn, so that what else the machine does is the same for both.
-  virtual void compare(Candidate& a, Candidate& b) = 0;
+  // All again and well, in turn, so that what else the machine does is the same for all.
+  virtual void measure_again(std::vector<Candidate>& candidates) = 0;
   // No time is left: the search ends with what it has.
   virtual bool is_over() = 0;
 };

@@ -50,10 +50,9 @@ class MadeUp : public Measurer {
         c.seconds = seconds;
     }
   }
-  void compare(Candidate& a, Candidate& b) override {
+  void measure_again(std::vector<Candidate>& candidates) override {
     compared++;
-    const auto& again = time_again ? time_again : time;
-    a.seconds = again(a.opts), b.seconds = again(b.opts);
+    for (Candidate& c : candidates) c.seconds = (time_again ? time_again : time)(c.opts);
   }
   bool is_over() override { return rounds >= most_rounds; }
 };
