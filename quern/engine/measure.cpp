@@ -14,7 +14,8 @@
 namespace quern {
 namespace {
 
-constexpr double kHopeless = 3;  // times the best: one run is enough to see that
+// Times the best: that slow after one run, or after a few, it is not run again.
+constexpr double kHopelessAtOnce = 10, kHopeless = 2;
 constexpr double kShort = 1e-4;  // seconds: first runs of this length say nothing
 constexpr double kAgree = 1.02;  // runs that differ by no more
 constexpr int kMostRuns = 100;
@@ -148,17 +149,18 @@ std::shared_ptr<const Program> DeviceMeasurer::compile(Candidate& candidate, boo
   }
 }
 
-DeviceMeasurer::Programs DeviceMeasurer::compile_all(std::vector<Candidate>& candidates, double best) {
+DeviceMeasurer::Programs DeviceMeasurer::compile_all(std::vector<Candidate>& candidates, double best,
+                                                     bool again) {
   const bool tells = env::DEBUG() >= 4 || !env::REWRITE_TRACE().empty();  // in order
   const size_t cores = tells ? 1 : std::max(1U, std::thread::hardware_concurrency());
   Programs programs(candidates.size());
   std::atomic<size_t> next = 0;
   const auto work = [&](bool reports) {
     for (size_t i = next++; i < candidates.size(); i = next++) {
-      if (is_over() && best < Candidate::kNever)
+      if (is_over() && best < Candidate::kNever && !again)
         candidates[i].dropped = "no time was left";
       else
-        programs[i] = compile(candidates[i], false);
+        programs[i] = compile(candidates[i], again);
       if (reports) report(i / 2, candidates.size(), best);  // running them is the other half
     }
   };
@@ -170,7 +172,7 @@ DeviceMeasurer::Programs DeviceMeasurer::compile_all(std::vector<Candidate>& can
 
 void DeviceMeasurer::measure(std::vector<Candidate>& candidates, double best) {
   const bool first = best == Candidate::kNever;  // is measured in any case
-  Programs programs = compile_all(candidates, best);
+  Programs programs = compile_all(candidates, best, false);
   for (size_t i = 0; i < candidates.size(); i++) {
     Candidate& c = candidates[i];
     report((candidates.size() + i) / 2, candidates.size(), best);
@@ -187,8 +189,9 @@ void DeviceMeasurer::measure(std::vector<Candidate>& candidates, double best) {
 }
 
 void DeviceMeasurer::measure_again(std::vector<Candidate>& candidates) {
-  Programs programs;
-  for (Candidate& c : candidates) programs.push_back(compile(c, true));
+  double best = Candidate::kNever;
+  for (const Candidate& c : candidates) best = std::min(best, c.seconds);
+  const Programs programs = compile_all(candidates, best, true);
   std::vector<Least> times(candidates.size());
   const auto start = Clock::now();
   for (int round = 0; round < kMostRuns; round++) {
@@ -219,11 +222,14 @@ double DeviceMeasurer::run(const Program& program) {
 double DeviceMeasurer::least_time(const Program& program, double best) {
   const auto start = Clock::now();
   Least time;
-  time.add(run(program));
-  if (time.seconds > kHopeless * best && time.seconds > kShort) return time.seconds;
-  while (time.runs < kMostRuns && seconds_since(start) < kMost &&
-         (seconds_since(start) < kEnough || !time.is_sure()))
+  for (;;) {
     time.add(run(program));
+    const double spent = seconds_since(start);
+    if (time.runs == kMostRuns || spent > kMost || (spent > kEnough && time.is_sure())) break;
+    // one run may have been interrupted
+    const double hopeless = (time.runs < 3 ? kHopelessAtOnce : kHopeless) * best;
+    if (time.seconds > hopeless && time.seconds > kShort) break;
+  }
   return time.seconds;
 }
 

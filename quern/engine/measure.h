@@ -57,7 +57,7 @@ class DeviceMeasurer : public Measurer {
   void allocate();
   void fill(const Memory& memory);
   std::shared_ptr<const Program> compile(Candidate& candidate, bool again);
-  Programs compile_all(std::vector<Candidate>& candidates, double best);
+  Programs compile_all(std::vector<Candidate>& candidates, double best, bool again);
   void report(size_t done, size_t all, double best) const;
   double run(const Program& program);
   double least_time(const Program& program, double best);
