@@ -140,6 +140,7 @@ std::shared_ptr<const Program> DeviceMeasurer::compile(Candidate& candidate, boo
     }
     if (!candidate.dropped.empty()) return nullptr;
     auto compiled = device_.compile(program);
+    if (!device_.is_host_memory()) (void)run(*compiled);  // drivers finish compiling when it first runs
     if (const double seconds = seconds_since(start); seconds > limits_.compile_seconds && !again)
       candidate.dropped = fmt::format("more than {} s to compile", limits_.compile_seconds);
     return candidate.dropped.empty() ? compiled : nullptr;
