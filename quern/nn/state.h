@@ -2,10 +2,9 @@
 #pragma once
 
 #include "quern/nn/module.h"
+#include "quern/tensor/state_dict.h"
 
 namespace quern::nn {
-
-using StateDict = std::map<std::string, Tensor>;
 
 namespace detail {
 std::vector<Tensor> distinct(const std::vector<Tensor>& tensors);
