@@ -64,9 +64,7 @@ std::string pattern_of(DType dtype, int64_t most) {
 }  // namespace
 
 bool DeviceMeasurer::ByNodes::operator()(const UOps& a, const UOps& b) const {
-  return std::lexicographical_compare(a.begin(), a.end(), b.begin(), b.end(), [](const UOp& x, const UOp& y) {
-    return std::less<const void*>()(x.node(), y.node());
-  });
+  return std::ranges::lexicographical_compare(a, b, std::less<>(), &UOp::node, &UOp::node);
 }
 
 DeviceMeasurer::DeviceMeasurer(Device& device, const UOp& kernel, const MeasureLimits& limits,

@@ -125,7 +125,8 @@ TEST(Beam, SymbolicSizes) {
   const int64_t before = GlobalCounters::searches;
   for (const int64_t n : {5, 64, 1}) {
     const Dim rows = Variable("n", 1, 64).bind(n);
-    EXPECT_EQ(x.shrink_to({rows, 16}).sum().item<float>(), static_cast<float>(n * 16 * (n * 16 - 1) / 2));
+    const int64_t expected = n * 16 * (n * 16 - 1) / 2;
+    EXPECT_EQ(x.shrink_to({rows, 16}).sum().item<float>(), static_cast<float>(expected));
   }
   EXPECT_LE(GlobalCounters::searches - before, 2) << "once for all sizes";
 }

@@ -30,6 +30,12 @@ DeviceSpec plain() {
   return spec;
 }
 
+Optimisable matmul() {
+  const std::optional<Optimisable> kernel = before_opts(matmul_kernel(), plain());
+  if (!kernel) throw Error("it can be optimised");
+  return *kernel;
+}
+
 // Times by a rule instead of a clock.
 class MadeUp : public Measurer {
  public:
@@ -62,13 +68,12 @@ constexpr Opt kGood = {OptKind::UPCAST, 0, 4}, kBetter = {OptKind::UNROLL, 2, 8}
 
 // What helps is found over several rounds.
 TEST(Search, FindsWhatIsFastest) {
-  const auto kernel = before_opts(matmul_kernel(), plain());
-  ASSERT_TRUE(kernel);
+  const Optimisable kernel = matmul();
   MadeUp times;
   times.time = [&](const Opts& opts) {
     return 0.01 - (has(opts, kGood) ? 0.002 : 0) - (has(opts, kBetter) ? 0.003 : 0);
   };
-  const Found found = search(*kernel, 2, times);
+  const Found found = search(kernel, 2, times);
   EXPECT_TRUE(has(found.best.opts, kGood) && has(found.best.opts, kBetter)) << to_text(found.best.opts);
   EXPECT_DOUBLE_EQ(found.best.seconds, 0.005);
   EXPECT_TRUE(std::ranges::is_sorted(found.candidates, {}, &Candidate::seconds));
@@ -76,79 +81,79 @@ TEST(Search, FindsWhatIsFastest) {
 }
 
 TEST(Search, StopsWhenNothingIsGained) {
-  const auto kernel = before_opts(matmul_kernel(), plain());
+  const Optimisable kernel = matmul();
   MadeUp times;
   times.time = [](const Opts&) { return 0.01; };
-  const Found found = search(*kernel, 4, times);
+  const Found found = search(kernel, 4, times);
   EXPECT_EQ(times.rounds, 3) << "the heuristic's, no opts, and a step from each";
-  EXPECT_EQ(found.best.opts, kernel->chosen);
+  EXPECT_EQ(found.best.opts, kernel.chosen);
   EXPECT_EQ(times.compared, 0);
 }
 
 TEST(Search, IsNeverWorseThanTheHeuristic) {
-  const auto kernel = before_opts(matmul_kernel(), plain());
-  ASSERT_FALSE(kernel->chosen.empty());
+  const Optimisable kernel = matmul();
+  ASSERT_FALSE(kernel.chosen.empty());
   MadeUp times;
   times.time = [&](const Opts& opts) {
-    return opts == kernel->chosen ? 0.02 : has(opts, kGood) ? 0.01 : 0.03;
+    return opts == kernel.chosen ? 0.02 : has(opts, kGood) ? 0.01 : 0.03;
   };
   times.time_again = [](const Opts&) { return 0.015; };  // it was chance
-  EXPECT_EQ(search(*kernel, 2, times).best.opts, kernel->chosen);
+  EXPECT_EQ(search(kernel, 2, times).best.opts, kernel.chosen);
   times.time_again = nullptr;
-  EXPECT_TRUE(has(search(*kernel, 2, times).best.opts, kGood));
+  EXPECT_TRUE(has(search(kernel, 2, times).best.opts, kGood));
 }
 
 TEST(Search, WhatIsDroppedIsNotFollowed) {
-  const auto kernel = before_opts(matmul_kernel(), plain());
+  const Optimisable kernel = matmul();
   MadeUp times;
   times.time = [&](const Opts& opts) { return has(opts, kGood) ? -1.0 : has(opts, kBetter) ? 0.005 : 0.01; };
-  const Found found = search(*kernel, 2, times);
+  const Found found = search(kernel, 2, times);
   EXPECT_TRUE(has(found.best.opts, kBetter));
   EXPECT_FALSE(has(found.best.opts, kGood));
   times.time = [](const Opts&) { return -1.0; };
-  EXPECT_EQ(search(*kernel, 2, times).best.opts, kernel->chosen) << "nothing could be measured";
-  times.time = [&](const Opts& opts) { return opts == kernel->chosen ? -1.0 : 0.01; };
-  EXPECT_NE(search(*kernel, 2, times).best.opts, kernel->chosen) << "all others could";
+  EXPECT_EQ(search(kernel, 2, times).best.opts, kernel.chosen) << "nothing could be measured";
+  times.time = [&](const Opts& opts) { return opts == kernel.chosen ? -1.0 : 0.01; };
+  EXPECT_NE(search(kernel, 2, times).best.opts, kernel.chosen) << "all others could";
 }
 
 TEST(Search, MeasuresAKernelOnce) {
-  const auto kernel = before_opts(matmul_kernel(), plain());
+  const Optimisable kernel = matmul();
   MadeUp times;
   times.time = [&](const Opts& opts) { return 0.01 / static_cast<double>(1 + opts.size()); };
   times.most_rounds = 4;
-  (void)search(*kernel, 3, times);
+  (void)search(kernel, 3, times);
   std::set<const void*> seen;
   UOps alive;
   for (const Opts& opts : times.measured) {
-    alive.push_back(apply_opts(kernel->program, opts, kernel->spec));
+    alive.push_back(apply_opts(kernel.program, opts, kernel.spec));
     EXPECT_TRUE(seen.insert(alive.back().node()).second) << to_text(opts);
   }
   EXPECT_GT(times.measured.size(), 50U);
 }
 
 TEST(Search, EndsWhenNoTimeIsLeft) {
-  const auto kernel = before_opts(matmul_kernel(), plain());
+  const Optimisable kernel = matmul();
   MadeUp times;
   times.time = [&](const Opts& opts) { return 0.01 / static_cast<double>(1 + opts.size()); };
   times.most_rounds = 2;
-  const Found found = search(*kernel, 3, times);
+  const Found found = search(kernel, 3, times);
   EXPECT_EQ(found.candidates.size(), 2U);
 }
 
 TEST(Search, WhatTakesLongIsNotTriedWithoutOpts) {
-  const auto kernel = before_opts(matmul_kernel(), plain());
+  const Optimisable kernel = matmul();
   MadeUp times;
   times.time = [](const Opts&) { return 5.0; };
   times.most_rounds = 1;
-  EXPECT_EQ(search(*kernel, 3, times).candidates.size(), 1U);
+  EXPECT_EQ(search(kernel, 3, times).candidates.size(), 1U);
 }
 
 // A step leads to what the heuristic does for a matrix product, and back.
 TEST(Search, StepsAreOneOptMoreLessOrOther) {
-  const auto kernel = before_opts(matmul_kernel(), plain());
+  const Optimisable kernel = matmul();
   const Opts from = parse_opts("UPCAST(1, 8) UNROLL(2, 4)");
   std::set<std::string> steps;
-  for (const Opts& opts : steps_from(from, kernel->program, kernel->spec)) steps.insert(to_text(opts));
+  for (const Opts& opts : steps_from(from, kernel.program, kernel.spec)) steps.insert(to_text(opts));
   for (const char* expected :
        {"UNROLL(2, 4)", "UPCAST(1, 8)", "UPCAST(1, 16) UNROLL(2, 4)", "UPCAST(1, 8) UNROLL(2, 4) SWAP(0, 1)",
         "UPCAST(1, 8) UNROLL(2, 4) BLOCK(1, 4) PACK(1, 2)",
@@ -157,14 +162,14 @@ TEST(Search, StepsAreOneOptMoreLessOrOther) {
   DeviceSpec threads = plain();
   threads.compute_units = 4;
   steps.clear();
-  for (const Opts& opts : steps_from(parse_opts("BLOCK(1, 4)"), kernel->program, threads))
+  for (const Opts& opts : steps_from(parse_opts("BLOCK(1, 4)"), kernel.program, threads))
     steps.insert(to_text(opts));
   EXPECT_TRUE(steps.contains("THREAD(0, 4) BLOCK(1, 4)")) << "threads are outside of blocks";
   DeviceSpec groups = plain();
   groups.workgroup_threads = 256;
   groups.local_bytes = 32768;
   steps.clear();
-  for (const Opts& opts : steps_from({}, kernel->program, groups)) steps.insert(to_text(opts));
+  for (const Opts& opts : steps_from({}, kernel.program, groups)) steps.insert(to_text(opts));
   EXPECT_TRUE(steps.contains("LOCAL(1, 16)") && steps.contains("GROUP(2, 16)") && steps.contains("NOLOCALS"));
 }
 
