@@ -58,14 +58,14 @@ void run(const DemoSettings& settings) {
   Tensor::manual_seed(settings.training.seed);
   const DigitData data = load_digits(settings.training.seed);
   const DigitNet net;
-  std::cout << fmt::format(
-      "{} images of hand-written digits to learn from, {} kept aside; a network with {} parameters.\n",
-      data.training.digits.size(), data.held_out.digits.size(), [&] {
-        int64_t n = 0;
-        for (const Tensor& p : nn::get_parameters(net))
-          if (!p.refuses_grad()) n += p.numel().value() << std::flush;
-        return n;
-      }());
+  int64_t parameters = 0;
+  for (const Tensor& p : nn::get_parameters(net))
+    if (!p.refuses_grad()) parameters += p.numel().value();
+  std::cout
+      << fmt::format(
+             "{} images of hand-written digits to learn from, {} kept aside; a network with {} parameters.\n",
+             data.training.digits.size(), data.held_out.digits.size(), parameters)
+      << std::flush;
   const TrainingReport report = train(net, data.training, settings.training, show);
   std::cout << fmt::format(
                    "A training step, forward, backward and Adam, is {} kernels. {:.1f} s in all, {:.0f} "
