@@ -23,6 +23,25 @@ Tensor bottleneck(Network& net, const Tensor& x, int64_t from, int64_t width, in
   return (y + shortcut).relu();
 }
 
+Tensor basic_block(Network& net, const Tensor& x, int64_t from, int64_t width, int64_t stride) {
+  Tensor y = convolution(net, x, from, width, 3, stride).relu();
+  y = convolution(net, y, width, width, 3);
+  return (y + (from == width ? x : convolution(net, x, from, width, 1, stride))).relu();
+}
+
+Tensor residual(Network& net, int64_t batch, const std::vector<int64_t>& blocks, int64_t widening,
+                Tensor (*block)(Network&, const Tensor&, int64_t, int64_t, int64_t)) {
+  Tensor x = convolution(net, net.input({batch, 3, 224, 224}), 3, 64, 7, 2).relu();
+  x = x.max_pool2d({3, 3}, {.stride = 2, .padding = 1});
+  int64_t from = 64, width = 64;
+  for (size_t stage = 0; stage < blocks.size(); stage++, width *= 2)
+    for (int64_t i = 0; i < blocks[stage]; i++) {
+      x = block(net, x, from, width, i == 0 && stage > 0 ? 2 : 1);
+      from = widening * width;
+    }
+  return x.mean({2, 3}).linear(net.parameter({from, 1000}), net.parameter({1000}));
+}
+
 Tensor norm(Network& net, const Tensor& x, int64_t dim) {
   return x * (x.square().mean(-1, true) + 1e-5).rsqrt() * net.parameter({dim});
 }
@@ -35,20 +54,8 @@ Tensor rotated(const Tensor& x, const Tensor& cosines, const Tensor& sines, int6
 
 }  // namespace
 
-Tensor resnet50(Network& net, int64_t batch) {
-  Tensor x = convolution(net, net.input({batch, 3, 224, 224}), 3, 64, 7, 2).relu();
-  x = x.max_pool2d({3, 3}, {.stride = 2, .padding = 1});
-  int64_t from = 64;
-  const int64_t blocks[] = {3, 4, 6, 3};
-  for (int64_t stage = 0; stage < 4; stage++) {
-    const int64_t width = int64_t{64} << stage;
-    for (int64_t i = 0; i < blocks[stage]; i++) {
-      x = bottleneck(net, x, from, width, i == 0 && stage > 0 ? 2 : 1);
-      from = 4 * width;
-    }
-  }
-  return x.mean({2, 3}).linear(net.parameter({from, 1000}), net.parameter({1000}));
-}
+Tensor resnet18(Network& net, int64_t batch) { return residual(net, batch, {2, 2, 2, 2}, 1, basic_block); }
+Tensor resnet50(Network& net, int64_t batch) { return residual(net, batch, {3, 4, 6, 3}, 4, bottleneck); }
 
 Tensor llama_loss(Network& net, const LlamaSize& size) {
   const int64_t head = size.dim / size.heads, half = head / 2, n = size.tokens;

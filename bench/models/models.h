@@ -21,6 +21,7 @@ struct Network {
   }
 };
 
+Tensor resnet18(Network& net, int64_t batch);
 Tensor resnet50(Network& net, int64_t batch);
 
 // The loss of a language model over `tokens` (as inputs and targets), with rotary positions and grouped

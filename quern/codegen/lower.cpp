@@ -73,37 +73,56 @@ UOp applied(const UOp& program, Opts& opts, const DeviceSpec& spec, bool chosen)
 }
 
 UOp with_opts_told(const UOp& program, const Opts& opts) {
-  if (opts.empty()) return program;
-  KernelArg arg = program.arg().none() ? KernelArg() : program.arg().kernel();
-  arg.opts.clear();
-  for (const Opt& opt : opts) arg.opts.push_back(opt.text());
-  return program.replace({.arg = arg});
+  return opts.empty() ? program : with_opts(program, opts);
+}
+
+// Memory is read by LOADs and written through addresses, each of which has one index; index arithmetic and
+// loops are as simple as they get; gates are outermost in their index.
+UOp simplified(const UOp& kernel) {
+  const UOp program = graph_rewrite(to_addresses(kernel), symbolic, {.name = "simplify kernel"});
+  return simplify_loops(without_double_gates(program));
 }
 
 }  // namespace
+
+UOp with_opts(const UOp& kernel, const Opts& opts) {
+  KernelArg arg = kernel.arg().none() ? KernelArg() : kernel.arg().kernel();
+  arg.opts.clear();
+  for (const Opt& opt : opts) arg.opts.push_back(opt.text());
+  return kernel.replace({.arg = arg});
+}
+
+std::optional<Optimisable> before_opts(const UOp& kernel, const DeviceSpec& device) {
+  refuse_what_the_device_lacks(kernel, device);
+  UOp program = simplified(kernel);
+  const bool one_thread = device.workgroup_threads > 1 && !must_be_in_order(program).empty();
+  if (one_thread || !not_optimisable(program).empty()) return {};
+  if (device.workgroup_threads <= 1) program = keep_rows(program, device);
+  Opts chosen = choose_opts(program, device);
+  (void)applied(program, chosen, device, true);
+  return Optimisable{program, device, chosen};
+}
 
 UOp lower_to_program(const UOp& kernel, const DeviceSpec& device, OptChoice choice) {
   if (kernel.op() != Op::SINK)
     throw Error(fmt::format("code is generated from kernels, SINKs; given {}", name(kernel.op())));
   check_boundary(kernel, Level::kernel, "schedule");
   refuse_what_the_device_lacks(kernel, device);
-  // memory is read by LOADs and written through addresses; each address has one index
-  UOp program = to_addresses(kernel);
-  // index arithmetic and loops as simple as they get; gates are outermost in their index
-  program = without_double_gates(graph_rewrite(program, symbolic, {.name = "simplify kernel"}));
-  program = simplify_loops(program);
+  // loads, stores and addresses with one index; index arithmetic, gates and loops are simple
+  UOp program = simplified(kernel);
   // one thread does all of it if it has to be done in order
   DeviceSpec spec = device;
   if (spec.workgroup_threads > 1 && !must_be_in_order(program).empty()) spec.workgroup_threads = 1;
   const std::string untouchable = not_optimisable(program);
-  const bool optimised = choice == OptChoice::best && !env::NOOPT() && untouchable.empty();
+  const bool optimised = choice != OptChoice::given && !env::NOOPT() && untouchable.empty();
   Opts opts = given_opts(kernel, choice);
   if (!opts.empty() && !untouchable.empty())
     throw Error(fmt::format("{} does not apply: {}", opts[0].text(), untouchable));
   // what costs much and several loops need is computed once
   if (optimised && device.workgroup_threads <= 1) program = keep_rows(program, spec);
   // loops are split and have their kinds
-  const bool chosen = optimised && opts.empty() && spec.workgroup_threads == device.workgroup_threads;
+  const bool chosen = optimised && choice == OptChoice::best && opts.empty() &&
+                      spec.workgroup_threads == device.workgroup_threads;
   if (chosen) {
     const std::optional<uint64_t> seed = random_seed();
     opts = seed ? random_opts(program, spec, *seed) : choose_opts(program, spec);
@@ -119,7 +138,7 @@ UOp lower_to_program(const UOp& kernel, const DeviceSpec& device, OptChoice choi
     program = graph_rewrite(ranges_to_workgroups(program, spec), symbolic, {.name = "simplify workgroups"});
   program = kinds_to_loops(program, spec);
   // no REDUCE: registers that are accumulated into
-  const bool fused = choice == OptChoice::best && spec.has_fma && !env::NOOPT();
+  const bool fused = choice != OptChoice::given && spec.has_fma && !env::NOOPT();
   program = reduces_to_accumulators(program, fused ? Rounding::fused : Rounding::each);
   // a LOAD behind a gate has a value for where it is closed; what is never stored is gone
   program = gates_to_alternatives(program);
@@ -148,11 +167,9 @@ LinearProgram lower(const UOp& kernel, const DeviceSpec& spec, OptChoice choice)
   const bool has_groups = spec.workgroup_threads > 1 && !kernel.ops_below().contains(Op::SPECIAL);
   if (!program.opts.empty() || has_groups)
     program.in_order = [kernel, spec] {
-      KernelArg arg = kernel.arg().none() ? KernelArg() : kernel.arg().kernel();
-      arg.opts.clear();
       DeviceSpec one_thread = spec;
       one_thread.workgroup_threads = 1;
-      return lower(kernel.replace({.arg = arg}), one_thread);
+      return lower(with_opts(kernel, {}), one_thread);
     };
   return program;
 }

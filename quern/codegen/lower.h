@@ -1,14 +1,18 @@
 // From a kernel to a program: loops over ranges, loads and stores, arithmetic that the device has.
 #pragma once
 
+#include <optional>
+
+#include "quern/codegen/opt.h"
 #include "quern/ir/device_spec.h"
 #include "quern/ir/linear.h"
 
 namespace quern {
 
 // Where optimisations come from: those that the kernel names and no others, or, if it names none, those that
-// OPTS gives, or the heuristic unless NOOPT is set.
-enum class OptChoice : uint8_t { given, best };
+// OPTS gives, or the heuristic unless NOOPT is set. Searched: they were found for this device, and are those
+// that the kernel names, if it names any; all else is as with `best`.
+enum class OptChoice : uint8_t { given, best, searched };
 
 // The kernel (SINK, kernel level) at program level, not yet in line. An Error for what is no kernel, or a
 // kernel that the device cannot run.
@@ -17,5 +21,17 @@ UOp lower_to_program(const UOp& kernel, const DeviceSpec& device, OptChoice choi
 
 // The same, in line.
 LinearProgram lower(const UOp& kernel, const DeviceSpec& spec, OptChoice choice = OptChoice::given);
+
+// A kernel at the point where its opts are applied, for those who look for good ones; none if its loops stay
+// as they are.
+struct Optimisable {
+  UOp program;  // what apply_opts takes
+  DeviceSpec spec;
+  Opts chosen;  // by the heuristic
+};
+std::optional<Optimisable> before_opts(const UOp& kernel, const DeviceSpec& device);
+
+// The kernel with these opts and no others named.
+UOp with_opts(const UOp& kernel, const Opts& opts);
 
 }  // namespace quern

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "quern/engine/data.h"
 #include "quern/engine/outputs.h"
 #include "quern/engine/realize.h"
 #include "quern/engine/recording.h"
@@ -80,6 +81,16 @@ Tensor Tensor::from_blob(void* data, const Shape& shape, DType dtype, std::share
   set_buffer(memory, std::make_shared<Buffer>(Device::get(memory.device()[0]), dtype, elements, data,
                                               std::move(keep_alive)));
   return Tensor(quern::reshape(memory, sizes_of(shape)));
+}
+
+Tensor tensor_in_place(std::span<std::byte> bytes, const Shape& shape, DType dtype,
+                       const std::shared_ptr<void>& keep_alive) {
+  const std::string own = default_device();
+  const bool on_host = Device::get(own).is_host_memory();
+  const auto address = reinterpret_cast<std::uintptr_t>(bytes.data());
+  if (address % static_cast<size_t>(dtype.bytes()) != 0)
+    return Tensor::from_bytes(bytes.data(), bytes.size(), shape, dtype, on_host ? own : "CPU");
+  return Tensor::from_blob(bytes.data(), shape, dtype, keep_alive, on_host ? own : "CPU");
 }
 
 Tensor Tensor::from_file(const std::string& path, std::optional<Shape> shape, DType dtype) {

@@ -14,6 +14,7 @@
 #include <unordered_map>
 
 #include "quern/codegen/lower.h"
+#include "quern/engine/beam.h"
 #include "quern/ir/env.h"
 
 namespace quern {
@@ -27,6 +28,7 @@ struct Programs {
     const Device* device;
     bool optimised;
     std::string opts;
+    int64_t beam;
     auto operator<=>(const Key&) const = default;
   };
   std::map<Key, std::unordered_map<UOp, std::shared_ptr<const Program>>> programs;
@@ -39,10 +41,20 @@ Programs& programs() {
 // What a program is made from, for caches beyond this process. Of the environment all that is not known to
 // have nothing to do with it.
 std::string key_of(const Device& device, const UOp& kernel) {
-  constexpr std::array<std::string_view, 12> kElsewhere = {
-      "DEBUG",    "SPEC",  "TRACK_MATCH_STATS", "REWRITE_TRACE", "DEVICE",
-      "NO_COLOR", "CACHE", "QUERN_CACHE_DIR",   "CACHE_LIMIT",   "GUARD",
-      "RING",     "JIT"};
+  constexpr std::array<std::string_view, 14> kElsewhere = {"DEBUG",
+                                                           "SPEC",
+                                                           "TRACK_MATCH_STATS",
+                                                           "REWRITE_TRACE",
+                                                           "DEVICE",
+                                                           "NO_COLOR",
+                                                           "CACHE",
+                                                           "QUERN_CACHE_DIR",
+                                                           "CACHE_LIMIT",
+                                                           "GUARD",
+                                                           "RING",
+                                                           "BEAM",
+                                                           "BEAM_SECONDS",
+                                                           "JIT"};
   std::string key = fmt::format("{} {}", kernel.key(), device.spec().text());
   for (const env::Variable& v : env::detail::rows) {
     const std::string_view name = v.name;
@@ -55,10 +67,13 @@ std::string key_of(const Device& device, const UOp& kernel) {
   return key;
 }
 
-std::shared_ptr<const Program> compiled(Device& device, const UOp& kernel) {
+std::shared_ptr<const Program> compiled(Device& device, const UOp& given) {
+  const std::optional<Opts> found = searched_opts(device, given);
+  const OptChoice choice = found ? OptChoice::searched : OptChoice::best;
+  const UOp kernel = found ? with_opts(given, *found) : given;
   return device.compile_source(ProgramSource{
-      key_of(device, kernel), [&device, kernel] {
-        LinearProgram program = lower(kernel, device.spec(), OptChoice::best);
+      key_of(device, kernel) + (found ? " searched" : ""), [&device, kernel, choice] {
+        LinearProgram program = lower(kernel, device.spec(), choice);
         if (env::DEBUG() >= 6)
           std::fputs(fmt::format("linear {}\n{}", program.name, program.text()).c_str(), stderr);
         if (env::DEBUG() >= 4) std::fputs(device.source(program).c_str(), stderr);
@@ -66,7 +81,9 @@ std::shared_ptr<const Program> compiled(Device& device, const UOp& kernel) {
       }});
 }
 
-Programs::Key key_in_force(const Device& device) { return {&device, !env::NOOPT(), env::OPTS()}; }
+Programs::Key key_in_force(const Device& device) {
+  return {&device, !env::NOOPT(), env::OPTS(), env::BEAM()};
+}
 
 bool is_known(const Device& device, const UOp& kernel) {
   Programs& all = programs();
@@ -100,6 +117,8 @@ void compile_ahead(const std::vector<std::pair<Device*, UOp>>& kernels) {
     if (one.first->takes_programs() && seen.emplace(one.first, one.second.node()).second &&
         !is_known(*one.first, one.second))
       missing.push_back(&one);
+  for (size_t i = 0; i < missing.size(); i++)  // measured alone
+    (void)searched_opts(*missing[i]->first, missing[i]->second, {i + 1, missing.size()});
   const size_t workers = std::min<size_t>(missing.size(), std::max(1U, std::thread::hardware_concurrency()));
   if (workers < 2 || missing.size() > Programs::kMost / 2) return;
   std::atomic<size_t> next = 0;

@@ -30,6 +30,8 @@ namespace quern::env {
   FLAG(NOOPT, "kernels are run as they are scheduled: loops are not split, sums are added in order and each rounded") \
   TEXT(OPTS, "optimisations for all kernels, instead of those that are chosen for each: UPCAST(0, 8) UNROLL(1, 4)") \
   NUMBER(JIT, 1, 0, 2, "functions given to jit() are captured and replayed: 0 never, 1 yes, 2 kernel by kernel")     \
+  NUMBER(BEAM, 0, 0, 64, "optimisations of each kernel are searched by measuring: how many of the best are followed; 0: none") \
+  NUMBER(BEAM_SECONDS, 60, 0, 86400, "a search for one kernel that takes longer ends with the best so far")       \
   NUMBER(CPU_THREADS, 0, 0, 1024, "threads that kernels of the CPU may use; 0: one for each core that this process may use") \
   NUMBER(CACHE, 1, 0, 1, "compiled kernels are kept on disk, for the next process")                             \
   TEXT(QUERN_CACHE_DIR, "the folder they are kept in; not set: quern in $XDG_CACHE_HOME, else in ~/.cache")      \

@@ -73,6 +73,8 @@ class Device {
   virtual std::shared_ptr<const Program> compile(const LinearProgram& program);
   virtual std::string source(const LinearProgram& program) const;  // to be read; "" if there is none
   virtual std::shared_ptr<const Program> compile_source(const ProgramSource& source);  // may be kept on disk
+  // What the times of programs depend on beside their code: the processor. "": they are not worth measuring.
+  virtual std::string hardware() const { return ""; }
 
   // Programs of this device that will be run often, in this order (batch.h).
   virtual std::unique_ptr<Batch> prepare(std::vector<Launch> launches);

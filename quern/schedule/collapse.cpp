@@ -55,7 +55,7 @@ UOp drop_unused_ranges(const UOp& reduce) {
       used.push_back(r);
   }
   if (!times) return {};
-  const UOp rest = over(reduce, x, used);
+  UOp rest = over(reduce, x, used);
   if (op != Op::ADD) return rest;
   return x.dtype().is_bool() ? rest : as_sum(rest * times.simplify().cast(x.dtype()));
 }

@@ -14,7 +14,7 @@ UOp select_device(const UOp& x, int64_t device);
 UOp for_other_devices(const UOp& x);
 
 // A store into a part of memory, as one into all of it: with what is there already around the value.
-UOp stored_over(const UOp& store);
+UOp stored_over(const UOp& u);
 
 // Memory that the schedule needs for itself, and an identity for it that no other in the graph has.
 UOp own_memory(DType dtype, int64_t elements, const UOp& devices, int64_t identity);

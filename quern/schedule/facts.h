@@ -22,7 +22,7 @@ struct Facts {
 
 // Always in memory, whatever it costs: what the user asked for, what another device or a kernel of the user's
 // needs.
-bool has_memory(const UOp& node);
+bool has_memory(const UOp& u);
 
 class FactsOf {
  public:
@@ -31,7 +31,7 @@ class FactsOf {
 
  private:
   void find_shared(const NodeList& order);
-  Facts compute(const UOp& node) const;
+  Facts compute(const UOp& u) const;
   NodeMap<Facts> facts_;
   NodeSet shared_;  // values with reduces that several kernels will want: they are as good as memory
 };

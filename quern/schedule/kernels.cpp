@@ -30,7 +30,7 @@ struct Kernel {
 
 class Cutter {
  public:
-  explicit Cutter(const UOp& effect) : effect_(effect) {}
+  explicit Cutter(UOp effect) : effect_(std::move(effect)) {}
 
   // False when memory is used in two states.
   bool run(Kernel& kernel, UOps& contested) {

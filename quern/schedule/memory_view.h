@@ -20,8 +20,8 @@ bool is_whole_memory(const UOp& x);
 
 // ---- as kernels see it
 
-bool is_memory(const UOp& u);               // global memory: a BUFFER, or what stands for one
-const UOp& memory_under(const UOp& state);  // what AFTERs are about
-UOps states_under(const UOp& used);         // BUFFERs and AFTERs that a SLICE, MSELECT or MSTACK is made from
+bool is_memory(const UOp& u);           // global memory: a BUFFER, or what stands for one
+const UOp& memory_under(const UOp& u);  // what AFTERs are about
+UOps states_under(const UOp& used);     // BUFFERs and AFTERs that a SLICE, MSELECT or MSTACK is made from
 
 }  // namespace quern

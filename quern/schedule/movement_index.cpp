@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "quern/ir/const.h"
 #include "quern/ir/error.h"
 #include "quern/ir/movement.h"
 
@@ -11,6 +12,16 @@ namespace {
 const UOp& zero() {
   static const auto* const z = new UOp(UOp::index(0));  // NOLINT: never destroyed
   return *z;
+}
+
+// Sizes are numbers, nearly always.
+UOp product(const UOp& a, const UOp& b) {
+  if (a.equals(1)) return b;
+  if (a.is_int_const() && b.is_int_const()) {
+    const wide both = a.int_value() * b.int_value();
+    if (fits(dtypes::index, both)) return UOp::index(static_cast<int64_t>(both));
+  }
+  return (a * b).simplify();
 }
 
 // `flat` cut into an index for each of the sizes.
@@ -27,7 +38,7 @@ void split(const UOp& flat, Sources sizes, UOps& into) {
     UOp part = stride.equals(1) ? flat : flat / stride;
     if (i != outermost) part = part % sizes[i];
     parts[i] = part.simplify();
-    stride = (stride * sizes[i]).simplify();
+    stride = product(stride, sizes[i]);
   }
   into.insert(into.end(), parts.begin(), parts.end());
 }
@@ -86,7 +97,7 @@ UOp flat_index(Sources index, Sources sizes) {
     if (!sizes[i].equals(1)) {
       UOp term = stride.equals(1) ? index[i] : index[i] * stride;
       sum = sum ? term + sum : term;
-      stride = (stride * sizes[i]).simplify();
+      stride = product(stride, sizes[i]);
     }
   }
   return sum ? sum.simplify() : zero();

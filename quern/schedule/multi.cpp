@@ -216,7 +216,7 @@ class Expander {
     const UOp& target = u.src(1);
     if (is_everywhere(x.value) && !x.sharding.cut()) return {x.value, target, {}};
     if (x.parts() < 2) return {u.with_src(UOps{x.value, target}), target, {}};
-    if (x.sharding.cut()) return {gathered(Placed(x), target), target, {}};
+    if (x.sharding.cut()) return {gathered(x, target), target, {}};
     if (same(target, x.devices)) return {x.value, target, {}};
     const Texts& names = x.names();
     const auto found = std::ranges::find(names, target.arg().texts()[0]);
@@ -226,13 +226,12 @@ class Expander {
 
   // ---- movement
 
-  Placed place_movement(const UOp& u, const Placed& from) {
-    if (!from.sharding.cut()) {
-      if (is_cut_by_device(u) && u.src(0).op() == Op::COPY && from.parts() > 1)
-        if (UOp parts = sent_out(u, from)) return {parts, from.devices, {}};
+  Placed place_movement(const UOp& u, const Placed& x) {
+    if (!x.sharding.cut()) {
+      if (is_cut_by_device(u) && u.src(0).op() == Op::COPY && x.parts() > 1)
+        if (UOp parts = sent_out(u, x)) return {parts, x.devices, {}};
       return rebuilt(u);
     }
-    const Placed x = from;
     const Sharding now = sharding_after(u, std::span(&x.sharding, 1));
     if (now.cut() && u.op() == Op::FLIP && is_everywhere(x.value))
       return {own_part(flip(gathered(x, x.devices), u.arg().ints()), now), x.devices, now};
@@ -254,7 +253,7 @@ class Expander {
     switch (u.op()) {
       case Op::PERMUTE: return permute(x.value, u.arg().ints());
       case Op::FLIP: {
-        const UOp own = flip(x.value, u.arg().ints());
+        UOp own = flip(x.value, u.arg().ints());
         const Ints& axes = u.arg().ints();
         if (std::ranges::find(axes, now.axis) == axes.end()) return own;
         UOps parts;  // the first device has what was last

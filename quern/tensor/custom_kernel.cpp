@@ -72,6 +72,7 @@ std::vector<Tensor> custom_kernel(const std::vector<Tensor>& arguments, const Ke
   sources.insert(sources.end(), memory.begin(), memory.end());
   const UOp call = UOp::make(Op::CALL, dtypes::void_, sources);
   std::vector<Tensor> results;
+  results.reserve(memory.size());
   for (size_t i = 0; i < memory.size(); i++)
     results.emplace_back(quern::reshape(quern::after(memory[i], UOps{call}), sizes_of(shapes[i])));
   return results;

@@ -120,8 +120,8 @@ Tensor Tensor::ge(const Operand& other) const {
 
 Tensor Tensor::div(const Operand& other, const std::string& rounding) const {
   if (rounding == "floor") return floordiv(other);
-  if (rounding != "" && rounding != "trunc")
-    throw Error(fmt::format("div: rounding \"{}\" is not \"\", \"floor\" or \"trunc\"", rounding));
+  if (!rounding.empty() && rounding != "trunc")
+    throw Error(fmt::format(R"(div: rounding "{}" is not "", "floor" or "trunc")", rounding));
   const auto [x, y] = matched("div", *this, other);
   if (rounding == "trunc")
     return x.is_floating_point() ? divided_floats(x, y, float_truncdiv)

@@ -170,7 +170,7 @@ Tensor Tensor::index_select(int64_t axis, const Tensor& index) const {
 
 Tensor Tensor::scatter(int64_t axis, const Tensor& index, const Operand& source,
                        const std::string& reduce) const {
-  if (reduce != "" && reduce != "add" && reduce != "multiply")
+  if (!reduce.empty() && reduce != "add" && reduce != "multiply")
     throw Error(fmt::format("scatter: reduce is \"{}\", not \"\", \"add\" or \"multiply\"", reduce));
   const int64_t at = detail::resolve_axis("scatter", axis, ndim());
   const Tensor values = source.is_tensor() ? source.tensor() : detail::number(source, dtype(), index.shape());

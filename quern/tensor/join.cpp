@@ -1,6 +1,8 @@
 // Tensors put together and taken apart.
 #include <fmt/format.h>
 
+#include <ranges>
+
 #include "quern/ir/movement.h"
 #include "quern/tensor/support.h"
 
@@ -29,16 +31,16 @@ Tensor Tensor::cat(const std::vector<Tensor>& tensors, int64_t axis) {
   }
   std::optional<Tensor> joined;
   Dim end = total;
-  for (auto t = tensors.rbegin(); t != tensors.rend(); ++t) {  // from the last, which needs no condition
-    const Dim begin = difference(end, t->size(at));
+  for (const Tensor& t : std::views::reverse(tensors)) {  // from the last, which needs no condition
+    const Dim begin = difference(end, t.size(at));
     std::vector<std::pair<Dim, Dim>> padding(static_cast<size_t>(n), {Dim(0), Dim(0)});
     padding[static_cast<size_t>(at)] = {begin, difference(total, end)};
-    const Tensor value = t->cast(dtype).pad_axes(padding, 0);
+    const Tensor value = t.cast(dtype).pad_axes(padding, 0);
     if (!joined) {
       joined = value;
-    } else if (t->size(at) != Dim(0)) {
+    } else if (t.size(at) != Dim(0)) {
       padding[static_cast<size_t>(at)] = {Dim(0), difference(total, end)};
-      Shape until = t->shape();
+      Shape until = t.shape();
       until[static_cast<size_t>(at)] = end;
       const Tensor here = Tensor::full(until, true).pad_axes(padding, 0);
       joined = detail::select(here, value, *joined);

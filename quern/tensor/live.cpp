@@ -126,7 +126,7 @@ std::vector<std::shared_ptr<TensorState>> states_with_grad() {
   Live& live = Live::instance();
   const std::lock_guard guard(live.lock);
   for (TensorState* s : live.in_order())
-    if (s->requires_grad)
+    if (s->requires_grad.value_or(false))
       if (auto state = s->weak_from_this().lock()) result.push_back(std::move(state));
   return result;
 }

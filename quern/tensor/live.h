@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <thread>
 #include <unordered_map>
 #include <vector>
@@ -22,7 +23,7 @@ struct TensorState : std::enable_shared_from_this<TensorState> {
   UOp get() const;
   void set(UOp value);
 
-  bool requires_grad = false;
+  std::optional<bool> requires_grad;  // none: nothing was said
   std::shared_ptr<TensorState> grad;
 
  private:

@@ -72,7 +72,7 @@ Tensor Tensor::scaled_dot_product_attention(const Tensor& key, const Tensor& val
   } else if (mask) {
     scores = scores + *mask;
   }
-  return scores.softmax(-1).cast(dtype()).dropout(o.dropout, o.dropout > 0).dot(v);
+  return scores.softmax(-1).cast(dtype()).dropout(o.dropout).dot(v);
 }
 
 }  // namespace quern

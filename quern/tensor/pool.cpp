@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <ranges>
 
 #include "quern/ir/movement.h"
 #include "quern/tensor/support.h"
@@ -72,7 +73,7 @@ Ints padding_of(const char* who, const IntList& given, size_t n) {
   Ints flat;  // (before, after) of the last axis, then of the one in front of it, ...
   if (p.size() == 1) return Ints(2 * n, p[0]);
   if (p.size() == n) {
-    for (auto v = p.rbegin(); v != p.rend(); ++v) flat.insert(flat.end(), {*v, *v});
+    for (const int64_t v : std::views::reverse(p)) flat.insert(flat.end(), {v, v});
     return flat;
   }
   if (p.size() == 2 * n) return p;

@@ -9,6 +9,7 @@
 
 #include "quern/tensor/random.h"
 #include "quern/tensor/support.h"
+#include "quern/tensor/training.h"
 
 namespace quern {
 namespace {
@@ -192,9 +193,9 @@ Tensor Tensor::multinomial(int64_t samples, bool replacement) const {
   return (ndim() == 1 ? result.squeeze(0) : result).cast(default_int());
 }
 
-Tensor Tensor::dropout(double p, bool training) const {
+Tensor Tensor::dropout(double p, std::optional<bool> training) const {
   if (!(p >= 0 && p <= 1)) throw Error(fmt::format("dropout: p is {}; it must be in [0, 1]", p));
-  if (!training || p == 0) return *this;
+  if (!training.value_or(is_training()) || p == 0) return *this;
   if (p == 1) return zeros_like();
   const Tensor kept = rand(shape(), {.dtype = dtypes::float32}).ge(p);
   return kept.where(*this, 0) / (1 - p);

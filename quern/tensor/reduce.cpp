@@ -16,7 +16,7 @@ namespace detail {
 
 Tensor reduced(const char* who, const Tensor& x, Op op, const Axes& axes, bool keepdim) {
   const Ints over = resolve_axes(who, axes, x.ndim());
-  const Tensor kept(quern::reduce(x.uop(), op, over));
+  Tensor kept(quern::reduce(x.uop(), op, over));
   if (keepdim) return kept;
   Shape sizes;
   const Shape all = kept.shape();

@@ -156,7 +156,7 @@ Tensor Tensor::pad_axes(const std::vector<std::pair<Dim, Dim>>& padding, const O
   }
   if (none) return *this;
   detail::checked_shape("pad", sizes);
-  const Tensor padded(quern::pad(uop(), offsets, sizes_of(sizes)));
+  Tensor padded(quern::pad(uop(), offsets, sizes_of(sizes)));
   if (!value.is_tensor()) {
     const Const zero = value.constant(dtype()).value();
     if (zero == make_const(dtype(), 0)) return padded;
@@ -168,6 +168,7 @@ Tensor Tensor::pad_axes(const std::vector<std::pair<Dim, Dim>>& padding, const O
 
 Tensor Tensor::shrink_to(const std::vector<std::optional<Dim>>& sizes) const {
   std::vector<std::optional<std::pair<Dim, Dim>>> bounds;
+  bounds.reserve(sizes.size());
   for (const auto& s : sizes) bounds.push_back(s ? std::optional(std::pair(Dim(0), *s)) : std::nullopt);
   return shrink(bounds);
 }

@@ -236,7 +236,7 @@ Tensor windows(const Tensor& x, int64_t axis, const Dim& count, const Dim& size)
   // axis.
   const auto at = static_cast<size_t>(axis);
   Shape shape = x.shape();
-  const Dim length = shape[at];
+  const Dim length = x.size(axis);
   Shape spread = shape, rows = shape, repeated = shape;
   spread.insert(spread.begin() + axis, Dim(1));
   repeated.insert(repeated.begin() + axis, sum_of(count, 1));

@@ -92,7 +92,7 @@ class Tensor {
   static Tensor kaiming_normal(const Shape& shape, double a = 0.01, const Made& made = {});
   static Tensor randperm(int64_t n, const Made& made = {});
   Tensor multinomial(int64_t samples = 1, bool replacement = false) const;
-  Tensor dropout(double p = 0.5, bool training = true) const;
+  Tensor dropout(double p = 0.5, std::optional<bool> training = {}) const;  // none: as is_training() says
 
   // From memory (engine).
   static Tensor from_bytes(const void* data, size_t bytes, const Shape& shape, DType dtype,
@@ -337,7 +337,8 @@ class Tensor {
   Tensor shard(const std::vector<std::string>& devices, std::optional<int64_t> axis = {}) const;
 
   // ---- Gradients
-  bool requires_grad() const { return state_->requires_grad; }
+  bool requires_grad() const { return state_->requires_grad.value_or(false); }
+  bool refuses_grad() const { return !state_->requires_grad.value_or(true); }  // it was set to false
   const Tensor& set_requires_grad(bool value = true) const;  // DTypeError unless it is a float
   std::optional<Tensor> grad() const;
   void set_grad(const std::optional<Tensor>& grad) const;

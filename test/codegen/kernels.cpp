@@ -164,12 +164,6 @@ Memory on_device(Device& device, const UOp& kernel) {
   return memory;
 }
 
-UOp with_opts(const UOp& kernel, const Opts& opts) {
-  KernelArg arg;
-  for (const Opt& opt : opts) arg.opts.push_back(opt.text());
-  return kernel.replace({.arg = arg});
-}
-
 Opts random_opts_for(const UOp& kernel, std::span<const OptKind> kinds, const DeviceSpec& spec,
                      std::mt19937& random) {
   constexpr int64_t amounts[] = {0, 2, 3, 4, 8, 16, 2, 4};

@@ -32,8 +32,6 @@ Memory on_device(Device& device, const UOp& kernel);
 void run_on(Device& device, const UOp& kernel, std::span<const Argument> host,
             const VariableValues& variables = {});
 
-UOp with_opts(const UOp& kernel, const Opts& opts);
-
 // Opts of these kinds that the kernel takes on a device like that.
 Opts random_opts_for(const UOp& kernel, std::span<const OptKind> kinds, const DeviceSpec& spec,
                      std::mt19937& random);

@@ -131,12 +131,6 @@ std::vector<Argument> arguments(Memory& memory) {
   return list;
 }
 
-UOp with_opts(const UOp& kernel, const Opts& opts) {
-  KernelArg arg;
-  for (const Opt& opt : opts) arg.opts.push_back(opt.text());
-  return kernel.replace({.arg = arg});
-}
-
 LinearProgram lowered(const UOp& kernel, const Opts& opts) {
   const UOp graph = lower_to_program(with_opts(kernel, opts), plain(), OptChoice::best);
   check(graph, Level::program, "lower");

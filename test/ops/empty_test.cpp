@@ -121,7 +121,7 @@ const OfNothing kOps[] = {
      {0, 4},
      {0, 4},
      [](const Tensor& x) { return x.bitcast(dtypes::int32).cast(dtypes::float32); }},
-    {"dropout", {0, 4}, {0, 4}, [](const Tensor& x) { return x.dropout(0.5); }},
+    {"dropout", {0, 4}, {0, 4}, [](const Tensor& x) { return x.dropout(0.5, true); }},
     {"lerp", {0, 4}, {0, 4}, [](const Tensor& x) { return x.lerp(x, 0.5); }},
     {"where", {0, 4}, {0, 4}, [](const Tensor& x) { return x.gt(0).where(x, 1); }},
     {"clone", {0, 4}, {0, 4}, [](const Tensor& x) { return x.clone(); }},

@@ -160,7 +160,7 @@ TEST(Chance, SeedsAndShapes) {
       [] { return Tensor::randperm(15).reshape({3, 5}); },
       [] { return Tensor::zeros({3, 5}).rand_like(); },
       [] { return Tensor::zeros({3, 5}).randn_like(); },
-      [] { return Tensor::ones({3, 5}).dropout(0.4); },
+      [] { return Tensor::ones({3, 5}).dropout(0.4, true); },
       [] { return Tensor::ones({3, 9}).multinomial(5, true); },
   };
   for (size_t i = 0; i < makers.size(); i++) {
@@ -203,10 +203,10 @@ TEST(Chance, Distributions) {
   expect("glorot_uniform", Tensor::glorot_uniform({50, 100}), 0, std::sqrt(6 / 150.0) / root, -0.2, 0.2);
   expect("kaiming_uniform", Tensor::kaiming_uniform({50, 100}, 0), 0, std::sqrt(2 / 100.0), -0.245, 0.245);
   expect("kaiming_normal", Tensor::kaiming_normal({50, 100}, 0), 0, std::sqrt(2 / 100.0), -1, 1);
-  expect("dropout", Tensor::ones({5000}).dropout(0.2), 1, 0.5, 0, 1.25);
+  expect("dropout", Tensor::ones({5000}).dropout(0.2, true), 1, 0.5, 0, 1.25);
   EXPECT_EQ(array_of(Tensor::ones({50}).dropout(0.2, false)).at, Numbers(50, 1));
-  EXPECT_EQ(array_of(Tensor::ones({50}).dropout(1)).at, Numbers(50, 0));
-  EXPECT_EQ(array_of(Tensor::ones({50}).dropout(0)).at, Numbers(50, 1));
+  EXPECT_EQ(array_of(Tensor::ones({50}).dropout(1, true)).at, Numbers(50, 0));
+  EXPECT_EQ(array_of(Tensor::ones({50}).dropout(0, true)).at, Numbers(50, 1));
   const Array bits = array_of(Tensor::random_bits({4000}, {.dtype = dtypes::uint64}));
   EXPECT_EQ(std::set<Number>(bits.at.begin(), bits.at.end()).size(), 4000U);
 }
@@ -232,7 +232,7 @@ TEST(Chance, PermutationsAndSamples) {
 
 // What was dropped gets no gradient, the rest is scaled.
 TEST(Chance, GradientOfDropout) {
-  const Tensor x = Tensor::ones({64}), y = x.clone().realize(), kept = y.dropout(0.5),
+  const Tensor x = Tensor::ones({64}), y = x.clone().realize(), kept = y.dropout(0.5, true),
                g = kept.sum().gradient({y})[0];
   Tensor::realize_all({kept, g});
   EXPECT_EQ(array_of(g).at, array_of(kept).at);

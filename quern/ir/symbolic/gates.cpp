@@ -82,10 +82,14 @@ int cost(const UOp& u) {
   return sum;
 }
 
+// Sums and products of numbers are not simpler for numbers with narrower bounds.
+constexpr OpSet kBoundless = {Op::ADD, Op::MUL, Op::CONST, Op::RANGE, Op::DEFINE_VAR, Op::SPECIAL};
+
 // The expression simplified with the fact, or none if it has no use for it.
 UOp use_fact(const Fact& f, size_t number, const UOp& expression) {
   if (f.min > f.max || !fits(dtypes::int64, f.min) || !fits(dtypes::int64, f.max))
     return {};  // never true, or too large
+  if (f.min != f.max && (expression.ops_below() - kBoundless).empty()) return {};
   const auto sum = linear_of(f.x);
   if (!sum || !sum->exact() || (sum->terms.size() > 1 && !f.x.dtype().is_index())) return {};
   // x = factor * term + rest, so term = x - rest when the factor is 1 or -1.

@@ -214,6 +214,8 @@ class ClDevice : public Device {
   }
   std::string source(const LinearProgram& program) const override { return render_opencl(program).source; }
 
+  std::string hardware() const override { return "CL " + cl::name_of(queue_.device()); }
+
   void* allocate(int64_t bytes) override { return queue_.allocate(bytes, name()); }
   void free(void* memory, int64_t /*bytes*/) noexcept override { queue_.free(memory); }
   void copy_in(void* to, const void* from, int64_t bytes) override {

@@ -69,6 +69,7 @@ class CpuDevice : public HostDevice {
   std::unique_ptr<Batch> prepare(std::vector<Launch> launches) override {
     return cpu::prepare(std::move(launches));
   }
+  std::string hardware() const override { return cpu::compiler_key(); }
 
   // Fresh memory from the system is dear: each page of it is cleared when it is first touched.
   void* allocate(int64_t bytes) override {
