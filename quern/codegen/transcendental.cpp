@@ -26,6 +26,17 @@ UOp polynomial(const UOp& x, const std::array<double, n>& c) {
   return sum;
 }
 
+// where(x < -x, x, -x), which is -|x|, or NaN.
+bool is_not_positive(const UOp& u) {
+  if (u.op() != Op::WHERE || u.src(0).op() != Op::CMPLT) return false;
+  const UOp &x = u.src(1), &negative = u.src(2);
+  if (!same(u.src(0).src(0), x) || !same(u.src(0).src(1), negative)) return false;
+  const bool is_negated =
+      negative.op() == Op::NEG || (negative.op() == Op::MUL && negative.src(1).is_const() &&
+                                   negative.src(1).value() == make_const(x.dtype(), -1.0));
+  return is_negated && same(negative.src(0), x);
+}
+
 // 2^k as a float32, -126 <= k <= 127.
 UOp power_of_two(const UOp& k) { return float_of((k + integer(k, 127)) << integer(k, 23)); }
 
@@ -50,20 +61,31 @@ UOp exp2_float32(const UOp& given) {
   return where(ne(given, given), given, result);
 }
 
-// The same with products that are not rounded: 2^r = 1 + r * q(r).
+// The same with products that are not rounded: 2^r = 1 + r * q(r). The last coefficients go in pairs, so that
+// no step waits long for the one before.
 UOp exp2_fused(const UOp& given) {
   // NOLINTNEXTLINE(modernize-use-std-numbers): one that fits, not the constant
   constexpr std::array q = {0x1.62e430p-1, 0x1.ebfbdcp-3,  0x1.c6aee8p-5,
                             0x1.3b2d4ap-7, 0x1.5f3e2cp-10, 0x1.41fd02p-13};
+  const auto multiply_add = [](const UOp& a, const UOp& b, const UOp& c) {
+    return UOp::alu(Op::MULACC, {a, b, c});
+  };
+  const bool below_one = is_not_positive(given);
   const UOp low = number(given, -151.0), high = number(given, 129.0);
-  const UOp x = where(given < low, low, where(high < given, high, given));
-  const UOp magic = number(x, 0x1.8p23), shifted = x + magic;
-  const UOp n = bits_of(shifted) - bits_of(magic), r = minus(x, minus(shifted, magic));
-  UOp sum = number(x, q.back());
-  for (size_t i = q.size() - 1; i-- > 0;) sum = UOp::alu(Op::MULACC, {sum, r, number(x, q[i])});
-  const UOp fraction = UOp::alu(Op::MULACC, {sum, r, number(x, 1.0)});
-  const UOp half = n >> integer(n, 1);
-  return fraction * power_of_two(half) * power_of_two(n - half);  // NaN, if that is given
+  UOp x = where(given < low, low, given);  // one instruction each, that leaves NaN as it is
+  if (!below_one) x = where(high < x, high, x);
+  // The last bits of what is shifted are n + bias, which is an exponent with its own bias already.
+  const int bias = below_one ? 127 + 64 : 2 * 127;
+  const UOp magic = number(x, 0x1.8p23 + bias), shifted = x + magic, bits = bits_of(shifted);
+  const UOp r = minus(x, minus(shifted, magic)), square = r * r;
+  const auto pair = [&](size_t i) { return multiply_add(number(x, q[i + 1]), r, number(x, q[i])); };
+  UOp sum = multiply_add(pair(4), square, pair(2));
+  for (const size_t i : {1, 0}) sum = multiply_add(sum, r, number(x, q[i]));  // rounded once for each
+  // 2^n in two steps, since it may be no normal number; only the second may round.
+  const UOp all = bits << integer(bits, 23);
+  const UOp half = below_one ? all : (bits << integer(bits, 22)) & integer(bits, 0x7f800000);
+  const UOp first = float_of(half), second = below_one ? number(x, 0x1p-64) : float_of(all - half);
+  return multiply_add(sum, r * first, first) * second;  // NaN, if that is given
 }
 
 // ---- log2(x): x = 2^e * (1 + f), 1 + f between sqrt(1/2) and sqrt(2); log2(1 + f) = f * L + f^2 * p(f)

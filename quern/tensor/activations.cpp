@@ -10,13 +10,18 @@ namespace quern {
 
 using detail::in_wide_float, detail::like, detail::select;
 
-// Both forms of the sigmoid use exp(-|x|), which does not overflow: 1 / (1 + e) and e / (1 + e).
+namespace {
+// The sigmoid of x, if t is x log2(e), times `factor`. Both of its forms use exp(-|x|), which does not
+// overflow: 1 / (1 + e) and e / (1 + e).
+Tensor scaled_sigmoid(const Tensor& t, const Tensor& factor) {
+  const Tensor e = detail::apply(Op::EXP2, select(t.lt(t.neg()), t, t.neg()));
+  return select(t.lt(0), e, like(e, 1)) * factor * (e + 1).reciprocal();
+}
+}  // namespace
+
 Tensor Tensor::sigmoid() const {
-  return in_wide_float(*this, [](const Tensor& x) {
-    const Tensor size = select(x.lt(0), x.neg(), x);
-    const Tensor e = (size * -std::numbers::log2e).exp2(), r = (e + 1).reciprocal();
-    return select(x.lt(0), e * r, r);
-  });
+  return in_wide_float(*this,
+                       [](const Tensor& x) { return scaled_sigmoid(x * std::numbers::log2e, like(x, 1)); });
 }
 
 // max(x, 0) + log(1 + exp(-|x|)), for beta = 1.
@@ -68,15 +73,17 @@ Tensor Tensor::gelu(const std::string& approximate) const {
     throw Error(fmt::format(R"(gelu: approximate is "{}", not "tanh" or "none")", approximate));
   return in_wide_float(*this, [&](const Tensor& x) {
     if (approximate == "none") return x * 0.5 * ((x * std::numbers::sqrt2 * 0.5).erf() + 1);
-    const double scale = 2 * std::sqrt(2 * std::numbers::inv_pi);
-    return x * ((x + x * x * x * 0.044715) * scale).sigmoid();  // (1 + tanh(u)) / 2 is the sigmoid of 2 u
+    // (1 + tanh(u)) / 2 is the sigmoid of 2 u
+    const double scale = 2 * std::sqrt(2 * std::numbers::inv_pi) * std::numbers::log2e;
+    return scaled_sigmoid(x * detail::multiply_add(x * x, like(x, scale * 0.044715), like(x, scale)), x);
   });
 }
 Tensor Tensor::quick_gelu() const {
-  return in_wide_float(*this, [](const Tensor& x) { return x * (x * 1.702).sigmoid(); });
+  return in_wide_float(*this,
+                       [](const Tensor& x) { return scaled_sigmoid(x * (1.702 * std::numbers::log2e), x); });
 }
 Tensor Tensor::silu() const {
-  return in_wide_float(*this, [](const Tensor& x) { return x * x.sigmoid(); });
+  return in_wide_float(*this, [](const Tensor& x) { return scaled_sigmoid(x * std::numbers::log2e, x); });
 }
 Tensor Tensor::mish() const {
   return in_wide_float(*this, [](const Tensor& x) { return x * x.softplus().tanh(); });
