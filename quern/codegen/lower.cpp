@@ -18,6 +18,7 @@
 #include "quern/codegen/loops.h"
 #include "quern/codegen/narrow_floats.h"
 #include "quern/codegen/opt.h"
+#include "quern/codegen/stream.h"
 #include "quern/codegen/transcendental.h"
 #include "quern/codegen/workgroups.h"
 #include "quern/ir/env.h"
@@ -114,6 +115,8 @@ UOp lower_to_program(const UOp& kernel, const DeviceSpec& device, OptChoice choi
   }
   // no UPCAST and UNROLL: lanes and copies
   program = expand(with_opts_told(program, opts));
+  // stores go past the caches, if these are too small
+  if (optimised && spec.workgroup_threads <= 1) program = mark_streams(program, spec);
   // no ranges of workgroups and threads: hardware indices, and LOCAL memory for what threads reduce together
   if (spec.workgroup_threads > 1)
     program = graph_rewrite(ranges_to_workgroups(program, spec), symbolic, {.name = "simplify workgroups"});

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/IntrinsicsX86.h>
 #include <llvm/IR/MDBuilder.h>
 #include <llvm/IR/Module.h>
 #include <llvm/IR/Verifier.h>
@@ -9,6 +10,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <map>
 #include <unordered_map>
 
 #include "quern/render/llvm_ops.h"
@@ -48,8 +50,15 @@ class Renderer {
     make_scopes();
     for (const UOp& u : program_.list) {
       cut_long_block();
+      if (is_streamed(u)) {
+        streams_.push_back(u);
+        continue;
+      }
+      write_streams();
       add(u);
     }
+    write_streams();
+    if (aligned_ != nullptr) order_streams();
     build_.CreateRetVoid();
     std::string problem;
     llvm::raw_string_ostream out(problem);
@@ -236,6 +245,58 @@ class Renderer {
       set_scopes(build_.CreateAlignedStore(stored, value(index), alignment(dtype)), storage_of(index));
   }
 
+  // ---- stores past the caches
+
+  // Those that follow each other, together: such stores need memory that is aligned.
+  void write_streams() {
+    if (streams_.empty()) return;
+    BasicBlock *past = new_block("past"), *plain = new_block("plain"), *then = new_block("then");
+    build_.CreateCondBr(is_aligned(), past, plain);
+    for (BasicBlock* block : {past, plain}) {
+      build_.SetInsertPoint(block);
+      for (const UOp& u : streams_) {
+        const UOp& index = index_of_address(u.src(0));
+        const DType dtype = u.src(1).dtype();
+        const auto bytes = static_cast<uint64_t>(dtype.bytes());
+        llvm::StoreInst* store = build_.CreateAlignedStore(
+            value(u.src(1)), value(index), block == past ? llvm::Align(bytes) : alignment(dtype));
+        set_scopes(store, storage_of(index));
+        if (block == past)
+          store->setMetadata(llvm::LLVMContext::MD_nontemporal,
+                             llvm::MDNode::get(context_, llvm::ConstantAsMetadata::get(build_.getInt32(1))));
+      }
+      build_.CreateBr(then);
+    }
+    build_.SetInsertPoint(then);
+    streams_.clear();
+  }
+  // Whether all memory that is written past the caches begins at a multiple of its vectors.
+  Value* is_aligned() {
+    if (aligned_ != nullptr) return aligned_;
+    llvm::IRBuilder<> entry(&function_->getEntryBlock(), function_->getEntryBlock().begin());
+    std::map<int64_t, int64_t> written;  // bytes of a vector by the PARAM's number
+    for (const UOp& u : program_.list)
+      if (is_streamed(u)) {
+        int64_t& bytes = written[storage_of(u.src(0)).arg().integer()];
+        bytes = std::max<int64_t>(bytes, u.src(1).dtype().bytes());
+      }
+    Value* rest = entry.getInt64(0);
+    for (const auto& [number, bytes] : written) {
+      Value* place =
+          entry.CreateConstInBoundsGEP1_64(entry.getPtrTy(), argument(0), static_cast<uint64_t>(number));
+      Value* start = entry.CreatePtrToInt(entry.CreateLoad(entry.getPtrTy(), place), entry.getInt64Ty());
+      rest = entry.CreateOr(rest, entry.CreateAnd(start, static_cast<uint64_t>(bytes - 1)));
+    }
+    aligned_ = entry.CreateICmpEQ(rest, entry.getInt64(0));
+    return aligned_;
+  }
+  // Other threads see them when the kernel has ended.
+  void order_streams() {
+#if defined(__x86_64__)
+    build_.CreateIntrinsic(llvm::Intrinsic::x86_sse_sfence, {}, {});
+#endif
+  }
+
   // ---- loops and gates
 
   struct Open {
@@ -357,6 +418,8 @@ class Renderer {
   LlvmProgram result_;
   std::unordered_map<UOp, Value*> values_;
   Value* nowhere_ = nullptr;
+  UOps streams_;              // stores that are to be written
+  Value* aligned_ = nullptr;  // whether they may be; none: there are none
   std::unordered_map<UOp, llvm::MDNode*> scopes_;
   std::vector<Open> open_;
   const BasicBlock* counted_ = nullptr;  // the block of which in_block_ are written
