@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <limits>
 
+#include "quern/codegen/not_positive.h"
+
 namespace quern {
 namespace {
 
@@ -26,23 +28,13 @@ UOp polynomial(const UOp& x, const std::array<double, n>& c) {
   return sum;
 }
 
-// where(x < -x, x, -x), which is -|x|, or NaN.
-bool is_not_positive(const UOp& u) {
-  if (u.op() != Op::WHERE || u.src(0).op() != Op::CMPLT) return false;
-  const UOp &x = u.src(1), &negative = u.src(2);
-  if (!same(u.src(0).src(0), x) || !same(u.src(0).src(1), negative)) return false;
-  const bool is_negated =
-      negative.op() == Op::NEG || (negative.op() == Op::MUL && negative.src(1).is_const() &&
-                                   negative.src(1).value() == make_const(x.dtype(), -1.0));
-  return is_negated && same(negative.src(0), x);
-}
-
 // 2^k as a float32, -126 <= k <= 127.
 UOp power_of_two(const UOp& k) { return float_of((k + integer(k, 127)) << integer(k, 23)); }
 
 // ---- 2^x: x = n + r with n whole and |r| <= 1/2; 2^r = 1 + r * ln2 + r^2 * p(r)
 
-UOp exp2_float32(const UOp& given) {
+UOp exp2_float32(const UOp& exp2) {
+  const UOp& given = exp2.src(0);
   constexpr double ln2 = 0x1.62e430p-1;  // NOLINT(modernize-use-std-numbers): as a float32
   constexpr std::array p = {0x1.ebfbe0p-3,  0x1.c6b08ep-5,  0x1.3b2a1cp-7,
                             0x1.5d879ep-10, 0x1.444000p-13, 0x1.00a582p-16};
@@ -63,14 +55,15 @@ UOp exp2_float32(const UOp& given) {
 
 // The same with products that are not rounded: 2^r = 1 + r * q(r). The last coefficients go in pairs, so that
 // no step waits long for the one before.
-UOp exp2_fused(const UOp& given) {
+UOp exp2_fused(const UOp& exp2) {
+  const UOp& given = exp2.src(0);
   // NOLINTNEXTLINE(modernize-use-std-numbers): one that fits, not the constant
   constexpr std::array q = {0x1.62e430p-1, 0x1.ebfbdcp-3,  0x1.c6aee8p-5,
                             0x1.3b2d4ap-7, 0x1.5f3e2cp-10, 0x1.41fd02p-13};
   const auto multiply_add = [](const UOp& a, const UOp& b, const UOp& c) {
     return UOp::alu(Op::MULACC, {a, b, c});
   };
-  const bool below_one = is_not_positive(given);
+  const bool below_one = is_of_not_positive(exp2);
   const UOp low = number(given, -151.0), high = number(given, 129.0);
   UOp x = where(given < low, low, given);  // one instruction each, that leaves NaN as it is
   if (!below_one) x = where(high < x, high, x);
@@ -188,10 +181,10 @@ UOp in_arithmetic(const UOp& u) {
   if (dtype.kind() == Scalar::Float64) return {};
   if (dtype.kind() != Scalar::Float32) {
     const UOp x = u.src(0).cast(dtypes::float32.vec(dtype.lanes()));
-    return UOp::make(u.op(), x.dtype(), {x}).cast(dtype);
+    return u.replace({.dtype = x.dtype(), .src = UOps{x}}).cast(dtype);
   }
   switch (u.op()) {
-    case Op::EXP2: return exp2(u.src(0));
+    case Op::EXP2: return exp2(u);
     case Op::LOG2: return log2_float32(u.src(0));
     default: return sin_float32(u.src(0));
   }
