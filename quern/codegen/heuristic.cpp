@@ -21,6 +21,8 @@ constexpr int64_t kMostUnrolled = 9;     // a reduce of so few steps has no loop
 constexpr int64_t kMostInLoop = 128;     // operations in a loop that was unrolled
 constexpr int64_t kRowsToPack = 8;       // what is read less often is not copied first
 constexpr int64_t kElementsToPack = 2048;
+constexpr int64_t kLine = 64;             // bytes of a line of the caches
+constexpr int64_t kLinesAtOnce = 2;       // of each row that is written, while others are read across
 constexpr double kStepsOfThread = 32768;  // nodes that run in the time in which threads are woken
 
 // A load or a store, and how its address changes with the loops.
@@ -170,13 +172,15 @@ class Chooser {
     }
     if (!best) return;
     add_lanes(OptKind::UPCAST, best);
-    // what is read across the lanes is read in squares, and few rows at once, so that all of a cache line is
-    // used
+    // What is read across the lanes is read in squares, and few rows at once, so that all of a cache line is
+    // used. Of what is written, whole lines.
     for (const UOp& r : candidates)
       for (const Access& a : loads_)
         if (!same(r, best) && a.is_neighbours(r) && a.uses(best) && !a.is_neighbours(best)) {
-          const int64_t block = divisor(vectors(best), kAccumulators);
-          if (block < vectors(best) && is_around_all(best)) add(OptKind::BLOCK, best, block);
+          const int64_t line = divisor(vectors(best), std::max<int64_t>(1, kLine / spec_.vector_bytes));
+          const int64_t lines = vectors(best) / line, block = divisor(lines, kLinesAtOnce);
+          add(OptKind::UPCAST, best, line);
+          if (block < lines && is_around_all(best)) add(OptKind::BLOCK, best, block);
           add(OptKind::UPCAST, r, divisor(size(r), width_));
           return;
         }

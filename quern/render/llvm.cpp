@@ -251,6 +251,8 @@ class Renderer {
   void write_streams() {
     if (streams_.empty()) return;
     BasicBlock *past = new_block("past"), *plain = new_block("plain"), *then = new_block("then");
+    // the parts of a line one after the other: few lines are written at once
+    std::ranges::stable_sort(streams_, {}, constant_of_address);
     build_.CreateCondBr(is_aligned(), past, plain);
     for (BasicBlock* block : {past, plain}) {
       build_.SetInsertPoint(block);
@@ -269,6 +271,10 @@ class Renderer {
     }
     build_.SetInsertPoint(then);
     streams_.clear();
+  }
+  static wide constant_of_address(const UOp& store) {
+    const UOp& position = position_of(index_of_address(store.src(0)));
+    return position.op() == Op::ADD && position.src(1).is_int_const() ? position.src(1).int_value() : 0;
   }
   // Whether all memory that is written past the caches begins at a multiple of its vectors.
   Value* is_aligned() {
@@ -373,6 +379,9 @@ class Renderer {
       return lanes.size() == 1 ? from : build_.CreateVectorSplat(static_cast<unsigned>(lanes.size()), from);
     if (lanes.size() == 1) return build_.CreateExtractElement(from, static_cast<uint64_t>(lanes[0]));
     llvm::SmallVector<int> mask(lanes.begin(), lanes.end());
+    const UOp& parts = u.src(0);
+    if (parts.op() == Op::VECTORIZE && parts.src().size() == 2 && parts.src(0).dtype().lanes() > 1)
+      return build_.CreateShuffleVector(value(parts.src(0)), value(parts.src(1)), mask);
     return build_.CreateShuffleVector(from, mask);
   }
 
