@@ -70,7 +70,7 @@ class Chooser {
       if (u.op() != Op::END) continue;
       UOps beside;
       for (const UOp& r : u.src().subspan(1))
-        if (r.op() == Op::RANGE && !is_open(main_, r)) beside.push_back(r);
+        if (r.op() == Op::RANGE && !is_open(main_, r) && !is_reduced(r)) beside.push_back(r);
       lanes_of_outputs(beside);
     }
     return opts_;
@@ -110,6 +110,10 @@ class Chooser {
     for (size_t i = 0; i < loops_.size(); i++)
       if (same(loops_.at(i), range)) number = static_cast<int64_t>(i);
     return number;
+  }
+
+  bool is_reduced(const UOp& range) const {
+    return std::ranges::find(loops_.reduces, range) != loops_.reduces.end();
   }
 
   // ---- threads
