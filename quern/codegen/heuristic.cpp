@@ -269,7 +269,7 @@ class Chooser {
     if (!column) return false;
     const Block in = packed ? block(packed, column) : Block{vectors(column), {}, 1};
     const int64_t left = in.vectors;
-    const Tile t = row ? tile(size(row), left, in.steps) : Tile{1, divisor(left, kColumns), 1};
+    const Tile t = row ? tile(size(row), left, in.steps) : Tile{1, divisor(left, columns_at_once()), 1};
     if (!packed)
       add_lanes(OptKind::UPCAST, column);
     else
@@ -284,6 +284,13 @@ class Chooser {
     if (row && before(row, column) == !packed && t.rows < size(row) && t.columns < left)
       opts_.push_back({OptKind::SWAP, number_of(row), number_of(column)});
     return true;
+  }
+
+  // A reduce that has no loop need not do much in each step of it.
+  int64_t columns_at_once() const {
+    int64_t steps = 1;
+    for (const UOp& r : main_ranges_) steps *= std::max<int64_t>(1, size(r));
+    return steps <= kMostUnrolled ? 4 : kColumns;
   }
 
   // The loop of a tile's other side.

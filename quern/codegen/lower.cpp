@@ -20,6 +20,7 @@
 #include "quern/codegen/not_positive.h"
 #include "quern/codegen/opt.h"
 #include "quern/codegen/stream.h"
+#include "quern/codegen/sum_rows.h"
 #include "quern/codegen/transcendental.h"
 #include "quern/codegen/transpose_loads.h"
 #include "quern/codegen/workgroups.h"
@@ -107,6 +108,8 @@ UOp lower_to_program(const UOp& kernel, const DeviceSpec& device, OptChoice choi
   if (optimised) program = mark_not_positive(program);
   // what costs much and several loops need is computed once
   if (optimised && device.workgroup_threads <= 1) program = keep_rows(program, spec);
+  // rows of memory are gone along, also where sums go across
+  if (optimised && opts.empty() && device.workgroup_threads <= 1) program = sum_rows(program, spec);
   // loops are split and have their kinds
   const bool chosen = optimised && opts.empty() && spec.workgroup_threads == device.workgroup_threads;
   if (chosen) {
