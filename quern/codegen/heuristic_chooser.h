@@ -109,7 +109,7 @@ class Chooser {
     UOp other;
     int64_t steps = 1;
   };
-  Block block(const UOp& packed, const UOp& column);
+  Block block(const UOp& packed, const UOp& column, const UOp& row);
 
   // ---- rows
   bool rows();

@@ -7,6 +7,8 @@ namespace {
 constexpr int64_t kAccumulators = 8;  // that many sums at once hide the latency of an addition
 constexpr int64_t kColumns = 16;      // vectors of a row that are read together, if rows are far apart
 constexpr int64_t kRowsToPack = 8;    // what is read less often is not copied first
+constexpr int64_t kFewRows = 64;
+constexpr int64_t kLeastVectors = 4, kFewRowsVectors = 8;  // of a row, that are packed together
 constexpr int64_t kElementsToPack = 2048;
 }  // namespace
 
@@ -44,7 +46,7 @@ Chooser::Columns Chooser::find_columns() const {
 bool Chooser::columns() {
   const auto [column, row, packed] = find_columns();
   if (!column) return false;
-  const Block in = packed ? block(packed, column) : Block{vectors(column), {}, 1};
+  const Block in = packed ? block(packed, column, row) : Block{vectors(column), {}, 1};
   const int64_t left = in.vectors;
   const Tile t = row ? tile(size(row), left, in.steps) : Tile{1, divisor(left, columns_at_once()), 1};
   if (!packed)
@@ -115,12 +117,14 @@ int64_t Chooser::reduced_elements(const UOp& load) const {
   return elements;
 }
 
-Chooser::Block Chooser::block(const UOp& packed, const UOp& column) {
+Chooser::Block Chooser::block(const UOp& packed, const UOp& column, const UOp& row) {
   const int64_t w = lanes(column), all = vectors(column);
   if (all * w != size(column)) add(OptKind::PADTO, column, w);
   const int64_t most = spec_.l2_bytes * 5 / 8 / packed.dtype().bytes() / reduced_elements(packed) / w;
   Block result;
-  result.vectors = divisor(all, std::max<int64_t>(4, most));
+  // for few rows the copying takes longest: it reads longer pieces
+  const int64_t least = size(row) <= kFewRows ? kFewRowsVectors : kLeastVectors;
+  result.vectors = divisor(all, std::max(least, most));
   UOps others;
   for (const UOp& r : around_)
     if (!same(r, column) && is_open(packed, r)) others.push_back(r);
