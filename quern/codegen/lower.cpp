@@ -17,8 +17,12 @@
 #include "quern/codegen/linearize.h"
 #include "quern/codegen/loops.h"
 #include "quern/codegen/narrow_floats.h"
+#include "quern/codegen/not_positive.h"
 #include "quern/codegen/opt.h"
+#include "quern/codegen/stream.h"
+#include "quern/codegen/sum_rows.h"
 #include "quern/codegen/transcendental.h"
+#include "quern/codegen/transpose_loads.h"
 #include "quern/codegen/workgroups.h"
 #include "quern/ir/env.h"
 #include "quern/ir/node_map.h"
@@ -118,8 +122,12 @@ UOp lower_to_program(const UOp& kernel, const DeviceSpec& device, OptChoice choi
   Opts opts = given_opts(kernel, choice);
   if (!opts.empty() && !untouchable.empty())
     throw Error(fmt::format("{} does not apply: {}", opts[0].text(), untouchable));
+  // EXP2 knows where its argument is not above 0
+  if (optimised) program = mark_not_positive(program);
   // what costs much and several loops need is computed once
   if (optimised && device.workgroup_threads <= 1) program = keep_rows(program, spec);
+  // rows of memory are gone along, also where sums go across
+  if (optimised && opts.empty() && device.workgroup_threads <= 1) program = sum_rows(program, spec);
   // loops are split and have their kinds
   const bool chosen = optimised && choice == OptChoice::best && opts.empty() &&
                       spec.workgroup_threads == device.workgroup_threads;
@@ -133,6 +141,10 @@ UOp lower_to_program(const UOp& kernel, const DeviceSpec& device, OptChoice choi
   }
   // no UPCAST and UNROLL: lanes and copies
   program = expand(with_opts_told(program, opts));
+  // vectors that are read across memory are read along it, and turned
+  if (spec.workgroup_threads <= 1) program = transpose_loads(program);
+  // stores go past the caches, if these are too small
+  if (optimised && spec.workgroup_threads <= 1) program = mark_streams(program, spec);
   // no ranges of workgroups and threads: hardware indices, and LOCAL memory for what threads reduce together
   if (spec.workgroup_threads > 1)
     program = graph_rewrite(ranges_to_workgroups(program, spec), symbolic, {.name = "simplify workgroups"});
