@@ -178,6 +178,7 @@ Facts FactsOf::compute(const UOp& u) const {
     f.heavy |= of.heavy;
     f.heavy_axes |= is_movement(u.op()) ? through(u, of.heavy_axes) : of.heavy_axes;
     f.cost = capped(static_cast<wide>(f.cost) + of.cost);
+    f.steps = capped(static_cast<wide>(f.steps) + of.steps);
     f.loads = capped(static_cast<wide>(f.loads) + of.loads);
     f.bytes = capped(static_cast<wide>(f.bytes) + of.bytes);
   }
@@ -188,6 +189,8 @@ Facts FactsOf::compute(const UOp& u) const {
     const UOps& shape = u.shape();
     for (size_t i = 0; i < shape.size(); i++)
       if (!shape[i].equals(1)) f.heavy_axes |= bit(i);
+    const wide times = elements_at_most(u.src(0).shape()) / std::max<int64_t>(elements_at_most(shape), 1);
+    f.steps = capped(times * std::max<int64_t>(f.steps, 1));
     f.cost = f.loads = 1;  // once it is hoisted or staged
   }
   return f;

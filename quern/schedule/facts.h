@@ -15,6 +15,7 @@ struct Facts {
   bool heavy = false;       // a reduce is among them
   uint64_t heavy_axes = 0;  // the axes of the node that these reduces depend on, as bits
   int64_t cost = 0;         // operations for one element, the insides of reduces not counted
+  int64_t steps = 0;        // of the loops of these reduces, for one element
   int64_t loads = 0;        // places in memory that are read for one element
   int64_t bytes = 0;  // memory that all elements together read, each buffer once for each time it is named
   UOp device;         // DEVICE; none: constants only

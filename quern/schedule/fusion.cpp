@@ -15,6 +15,7 @@ constexpr int64_t kRepeatedLoads = 3;  // nor are more loads than this
 constexpr int64_t kOpsInLoop =
     12;                           // nor, in a loop that does not change the value, more operations than this
 constexpr int64_t kFewTimes = 8;  // unless the loop is short
+constexpr int64_t kShortReduce = 16;  // steps of a reduce that may be done again
 constexpr int64_t kSmallOutput =
     16384;  // work for one workgroup: it is done before a second kernel would start
 constexpr int64_t kSmallInput = 1 << 20;  // bytes
@@ -74,6 +75,14 @@ class Decision {
     return {.keep = NodePlan::Keep::global, .reason = std::move(why), .level = {}, .axes = {}};
   }
 
+  int64_t elements_on(uint64_t axes) const {
+    UOps sizes;
+    const UOps& shape = q_.node.shape();
+    for (size_t i = 0; i < shape.size(); i++)
+      if ((axes >> std::min<size_t>(i, 63) & 1) != 0) sizes.push_back(shape[i]);
+    return std::max<int64_t>(elements_at_most(sizes), 1);
+  }
+
   Verdict without_reduce() const {
     const Facts& f = q_.facts;
     const int64_t again = std::ssize(q_.uses) - 1;
@@ -104,6 +113,10 @@ class Decision {
           return keep(fmt::format("the reduce would be computed {} times", q_.uses.size()));
     Verdict v;
     v.level = ranges_in(first, axes);
+    // Several steps of the loops around may come to the same element, as those of windows that overlap do.
+    if (const int64_t times = iterations(v.level) / elements_on(axes);
+        times > 2 && q_.facts.steps > kShortReduce)
+      return keep(fmt::format("the reduce would be computed {} times", times));
     bool ended = false;  // is there a loop around that the node itself does not change in?
     for (const Use& use : q_.uses) ended |= !minus(scope(use).loops, ranges_in(use, ~uint64_t{0})).empty();
     if (!ended) return v;
