@@ -2,8 +2,6 @@
 // Error that names the file.
 #pragma once
 
-#include <fmt/format.h>
-
 #include <cstdint>
 #include <cstring>
 #include <span>
@@ -11,8 +9,6 @@
 #include <string_view>
 #include <type_traits>
 #include <utility>
-
-#include "quern/ir/error.h"
 
 namespace quern::io {
 
@@ -35,24 +31,13 @@ class ByteReader {
   ByteReader(std::span<std::byte> bytes, std::string file, std::string format)
       : bytes_(bytes), file_(std::move(file)), format_(std::move(format)) {}
 
-  [[noreturn]] void refuse(std::string_view why) const {
-    throw Error(fmt::format("{}: not a file of {}: {}", file_, format_, why));
-  }
+  [[noreturn]] void refuse(std::string_view why) const;
 
-  const std::string& file() const { return file_; }
   std::span<std::byte> all() const { return bytes_; }
   uint64_t position() const { return at_; }
   uint64_t left() const { return bytes_.size() - at_; }
-  bool at_end() const { return left() == 0; }
 
-  std::span<std::byte> take(uint64_t count, std::string_view what) {
-    if (count > left())
-      refuse(fmt::format("{} at {} takes {} bytes of a file of {}: it is cut off", what, at_, count,
-                         bytes_.size()));
-    const std::span<std::byte> taken = bytes_.subspan(at_, count);
-    at_ += count;
-    return taken;
-  }
+  std::span<std::byte> take(uint64_t count, std::string_view what);  // `what` it is, for the error
   template <class Number>
   Number number(std::string_view what) {
     return number_at<Number>(take(sizeof(Number), what));
@@ -61,12 +46,7 @@ class ByteReader {
     return std::string(text_of(take(length, what)));
   }
 
-  // Somewhere else.
-  void go_to(uint64_t position, std::string_view what) {
-    if (position > bytes_.size())
-      refuse(fmt::format("{} stands at {} of a file of {} bytes", what, position, bytes_.size()));
-    at_ = position;
-  }
+  void go_to(uint64_t position, std::string_view what);  // somewhere else
 
  private:
   std::span<std::byte> bytes_;

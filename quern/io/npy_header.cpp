@@ -1,5 +1,7 @@
 #include "quern/io/npy_header.h"
 
+#include <fmt/format.h>
+
 #include <set>
 
 namespace quern::io {

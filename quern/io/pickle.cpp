@@ -1,5 +1,7 @@
 #include "quern/io/pickle.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <bit>

@@ -12,6 +12,7 @@
 #include "quern/io/pickle.h"
 #include "quern/io/strided.h"
 #include "quern/io/zip.h"
+#include "quern/ir/error.h"
 
 namespace quern::io {
 namespace {

@@ -8,6 +8,7 @@
 
 #include "quern/io/bytes.h"
 #include "quern/io/inflate.h"
+#include "quern/ir/error.h"
 
 namespace quern::io {
 namespace {

@@ -1,9 +1,12 @@
 // Writing archives.
+#include <fmt/format.h>
+
 #include <array>
 #include <limits>
 
 #include "quern/io/bytes.h"
 #include "quern/io/zip.h"
+#include "quern/ir/error.h"
 
 namespace quern::io {
 namespace {

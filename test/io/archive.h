@@ -11,9 +11,10 @@ namespace quern::io {
 // A zip of stored entries.
 inline std::string zip_of(const std::vector<std::pair<std::string, std::string>>& entries) {
   Draft all, directory;
-  for (const auto& [name, data] : entries) {
+  for (const auto& entry : entries) {
+    const std::string &name = entry.first, &data = entry.second;
     const auto at = static_cast<uint32_t>(all.str().size()), size = static_cast<uint32_t>(data.size());
-    const auto put_facts = [&, &name = name, &data = data](Draft& d) {
+    const auto put_facts = [&](Draft& d) {
       d.put<uint16_t>(20).put<uint16_t>(0).put<uint16_t>(0).put<uint32_t>(0);
       d.put(crc32_of(std::as_bytes(std::span(data))))
           .put(size)
