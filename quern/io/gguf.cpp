@@ -15,6 +15,7 @@ namespace {
 
 constexpr int kMostDepth = 4;  // of lists in lists
 constexpr uint32_t kMostAxes = 4;
+constexpr uint64_t kMostElements = 1 << 24;  // of a list: a byte of the file becomes a value of forty
 constexpr uint64_t kMostName = 0xffff, kMostAlignment = 1 << 20;
 
 enum Kind : uint32_t { U8, I8, U16, I16, U32, I32, F32, Bool, Text, List, U64, I64, F64 };
@@ -51,6 +52,7 @@ class Reader {
     need_room(tensors, 8 + 4 + 4 + 8, "tensors");
     const uint64_t alignment = alignment_of(file);
     std::vector<Entry> entries;
+    entries.reserve(tensors);
     for (uint64_t i = 0; i < tensors; i++) entries.push_back(entry(alignment));
     const uint64_t begin = (in_.position() + alignment - 1) / alignment * alignment;
     if (entries.empty()) return file;
@@ -124,7 +126,10 @@ class Reader {
     const auto kind = in_.number<uint32_t>(key);
     const auto count = in_.number<uint64_t>(key);
     need_room(count, least_bytes(kind), "elements of a list");
+    if (count > kMostElements)
+      in_.refuse(fmt::format("'{}' is a list of {} elements; {} are allowed", key, count, kMostElements));
     std::vector<GgufValue> all;
+    all.reserve(count);
     for (uint64_t i = 0; i < count; i++) all.push_back(value(key, kind, depth));
     return all;
   }

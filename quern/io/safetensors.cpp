@@ -163,6 +163,7 @@ class Reader {
   // One behind the other, without gaps: what nobody refers to could hide something.
   void check_places(const std::vector<Entry>& all) const {
     std::vector<const Entry*> sorted;
+    sorted.reserve(all.size());
     for (const Entry& e : all) sorted.push_back(&e);
     std::ranges::sort(sorted, [](const Entry* a, const Entry* b) {
       return std::pair(a->begin, a->end) < std::pair(b->begin, b->end);

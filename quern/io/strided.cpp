@@ -89,6 +89,7 @@ Tensor strided(const Tensor& memory, int64_t offset, std::span<const int64_t> si
   const std::vector<size_t> unsorted = order;
   std::ranges::stable_sort(order, std::greater(), [&](size_t i) { return strides[i]; });
   std::vector<Axis> axes;
+  axes.reserve(order.size());
   for (const size_t i : order) axes.push_back({sizes[i], strides[i]});
   const Tensor view = are_nested(axes) ? by_movement(memory, offset, axes) : by_index(memory, offset, axes);
   Ints back;

@@ -185,6 +185,7 @@ class Checkpoint {
     else
       tuple = &argument(path, arguments, i, Kind::Tuple);
     std::vector<int64_t> all;
+    all.reserve(tuple->items.size());
     for (size_t k = 0; k < tuple->items.size(); k++)
       all.push_back(argument(path, *tuple, k, Kind::Int).integer);
     return all;

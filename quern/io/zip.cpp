@@ -180,6 +180,7 @@ std::vector<ZipEntry> zip_entries(std::span<std::byte> bytes, const std::string&
     in.refuse(
         fmt::format("a directory of {} bytes ends after {}", directory.size, in.position() - directory.at));
   std::vector<const Placed*> sorted;
+  sorted.reserve(all.size());
   for (const Placed& p : all) sorted.push_back(&p);
   std::ranges::sort(sorted, {}, [](const Placed* p) { return p->at; });
   for (size_t i = 1; i < sorted.size(); i++)
