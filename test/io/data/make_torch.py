@@ -31,9 +31,12 @@ def main(folder):
     for name in "float8_e4m3fn", "float8_e5m2", "uint16", "uint32", "uint64":  # as new as some of them are
         if hasattr(torch, name):
             dtypes[name] = torch.tensor([0, 1, 2, 3]).to(getattr(torch, name))
+    noted, noted_parameter = torch.ones(2, 2).t(), torch.nn.Parameter(torch.ones(3))
+    noted.note = noted_parameter.note = "attributes of tensors are left out"
     checkpoint = {
         "model": model.state_dict(), "optimizer": optimizer.state_dict(), "views": views, "dtypes": dtypes,
         "tied": [tied, tied, (tied.t(),)], "parameter": torch.nn.Parameter(torch.ones(2)),
+        "noted": noted, "noted parameter": noted_parameter,
         "ordered": collections.OrderedDict(a=torch.zeros(1)), 7: torch.full((1,), 7),
         "epoch": 3, "loss": 0.25, "name": "a text", "nothing": None, "yes": True, "size": torch.Size([1, 2]),
         "device": torch.device("cpu"), "dtype": torch.float32, "large": 1 << 40, "negative": -5, "set": {1, 2},
