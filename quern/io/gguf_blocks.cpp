@@ -67,8 +67,11 @@ struct Scales {
 // have the low halves of four more of each, whose upper bits are the two left in the others.
 Scales six_bits(const Tensor& b) {
   const Tensor first = part(b, 4, 4), second = part(b, 8, 4), third = part(b, 12, 4);
-  const auto joined = [](const Tensor& low, const Tensor& more, const Tensor& upper) {
-    return Tensor::cat({low & 63, more | upper.rshift(6).lshift(4)}, 1).f32().unsqueeze(-1);
+  const Tensor is_second = Tensor::arange(2).reshape({2, 1}).eq(1);
+  // A choice, not cat(): all bytes are loaded without a condition.
+  const auto joined = [&](const Tensor& low, const Tensor& more, const Tensor& upper) {
+    const Tensor wide = more | upper.rshift(6).lshift(4);
+    return is_second.where(wide.unsqueeze(1), (low & 63).unsqueeze(1)).reshape({-1, 8, 1}).f32();
   };
   return {half(b, 0).unsqueeze(-1) * joined(first, third & 15, first),
           half(b, 2).unsqueeze(-1) * joined(second, third.rshift(4), second)};
