@@ -53,6 +53,16 @@ class InteropTest(unittest.TestCase):
         with safetensors.safe_open(written, "numpy") as file:
             self.assertEqual(file.metadata(), {"made by": "quern"})
 
+    def test_safetensors_of_dtypes_that_numpy_has_not(self):
+        memory = np.arange(4, dtype=np.uint8)
+        raw = {name: safetensors.TensorSpec(dtype=name, shape=[2], data_ptr=memory.ctypes.data, data_len=2 * size)
+               for name, size in (("bfloat16", 2), ("float8_e4m3fn", 1), ("float8_e5m2", 1))}
+        safetensors.serialize_file(raw, self.folder / "a.safetensors")
+        read = [dict(safetensors.deserialize(file.read_bytes()))
+                for file in (self.folder / "a.safetensors", self.convert("a.safetensors", "b.safetensors"))]
+        self.assertEqual([len(tensors) for tensors in read], [3, 3])
+        self.assertEqual(*read)
+
     def test_numpy(self):
         np.savez(self.folder / "a.npz", **self.arrays)
         with np.load(self.convert("a.npz", "b.npz")) as file:
