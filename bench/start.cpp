@@ -11,6 +11,7 @@
 #include "quern/codegen/lower.h"
 #include "quern/engine/outputs.h"
 #include "quern/quern.h"
+#include "quern/runtime/device.h"
 #include "quern/schedule/schedule.h"
 
 namespace {

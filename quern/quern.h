@@ -2,6 +2,7 @@
 #pragma once
 
 #include "quern/engine/jit.h"
+#include "quern/io/safetensors.h"
 #include "quern/ir/arg.h"
 #include "quern/ir/const.h"
 #include "quern/ir/dtype.h"
@@ -17,4 +18,6 @@
 #include "quern/ir/symbolic.h"
 #include "quern/ir/trace.h"
 #include "quern/ir/uop.h"
+#include "quern/nn/nn.h"
 #include "quern/tensor/tensor.h"
+#include "quern/tensor/training.h"

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <cstdio>
 #include <filesystem>
 #include <iostream>
 
@@ -28,9 +27,10 @@ void show(const TrainingProgress& p) {
   const bool terminal = isatty(STDOUT_FILENO) != 0;
   const bool last = p.step == p.steps;
   if (!terminal && !last && (p.step - 1) * 10 / p.steps == (p.step - 11) * 10 / p.steps) return;
-  fmt::print("{}  {} {:4}/{}   loss {:.4f}   {:6.0f} images/s{}", terminal ? "\r" : "", bar(p.step, p.steps),
-             p.step, p.steps, p.loss, p.images_per_second, terminal && !last ? "" : "\n");
-  std::fflush(stdout);
+  std::cout << fmt::format("{}  {} {:4}/{}   loss {:.4f}   {:6.0f} images/s{}", terminal ? "\r" : "",
+                           bar(p.step, p.steps), p.step, p.steps, p.loss, p.images_per_second,
+                           terminal && !last ? "" : "\n")
+            << std::flush;
 }
 
 // Some images side by side, with what they were read as below.
@@ -58,24 +58,28 @@ void run(const DemoSettings& settings) {
   Tensor::manual_seed(settings.training.seed);
   const DigitData data = load_digits(settings.training.seed);
   const DigitNet net;
-  fmt::print("{} images of hand-written digits to learn from, {} kept aside; a network with {} parameters.\n",
-             data.training.digits.size(), data.held_out.digits.size(), [&] {
-               int64_t n = 0;
-               for (const Tensor& p : nn::get_parameters(net))
-                 if (!p.refuses_grad()) n += p.numel().value();
-               return n;
-             }());
-  std::fflush(stdout);
+  int64_t parameters = 0;
+  for (const Tensor& p : nn::get_parameters(net))
+    if (!p.refuses_grad()) parameters += p.numel().value();
+  std::cout
+      << fmt::format(
+             "{} images of hand-written digits to learn from, {} kept aside; a network with {} parameters.\n",
+             data.training.digits.size(), data.held_out.digits.size(), parameters)
+      << std::flush;
   const TrainingReport report = train(net, data.training, settings.training, show);
-  fmt::print(
-      "A training step, forward, backward and Adam, is {} kernels. {:.1f} s in all, {:.0f} images/s.\n",
-      report.kernels_per_step, report.seconds, report.images_per_second);
-  fmt::print("Of the images kept aside it reads {:.1f}% right.\n\n", 100 * accuracy(net, data.held_out));
+  std::cout << fmt::format(
+                   "A training step, forward, backward and Adam, is {} kernels. {:.1f} s in all, {:.0f} "
+                   "images/s.\n",
+                   report.kernels_per_step, report.seconds, report.images_per_second)
+            << std::flush;
+  std::cout << fmt::format("Of the images kept aside it reads {:.1f}% right.\n\n",
+                           100 * accuracy(net, data.held_out))
+            << std::flush;
   io::safe_save(nn::get_state_dict(net), settings.save);
   const DigitNet loaded;
   nn::load_state_dict(loaded, io::safe_load(settings.save));
-  fmt::print("Saved as {}, loaded again, and given some of them:\n\n", settings.save);
-  std::fflush(stdout);
+  std::cout << fmt::format("Saved as {}, loaded again, and given some of them:\n\n", settings.save)
+            << std::flush;
   show_reading(loaded, data.held_out, 5);
 }
 

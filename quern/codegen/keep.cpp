@@ -96,10 +96,10 @@ class Finder {
   UOps ranges_, reduced_;
 };
 
+// In the loop in which it is first needed; separate_loops makes one of both.
 UOp with_row_kept(const UOp& program, const Row& row) {
-  int64_t range = 0, local = 0;
+  int64_t local = 0;
   walk(program, [&](const UOp& u) {
-    if (u.op() == Op::RANGE) range = std::max(range, u.arg().range().id + 1);
     if (u.op() == Op::DEFINE_LOCAL) local = std::max(local, u.arg().integer() + 1);
   });
   const UOp memory =
@@ -107,16 +107,12 @@ UOp with_row_kept(const UOp& program, const Row& row) {
   const auto at = [&](const UOp& where, const UOp& index) {
     return UOp::make(Op::INDEX, memory.dtype(), {where, index});
   };
-  const UOp loop = UOp::range(row.range.src(0), range);
-  const UOp store =
-      UOp::make(Op::STORE, dtypes::void_, {at(memory, loop), row.value.substitute_open({{row.range, loop}})});
+  const UOp store = UOp::make(Op::STORE, dtypes::void_, {at(memory, row.range), row.value});
   const UOp kept =
-      UOp::make(Op::AFTER, memory.dtype(), {memory, UOp::make(Op::END, dtypes::void_, {store, loop})});
-  const auto read = [&](const UOp& index) {
-    return UOp::make(Op::LOAD, row.value.dtype(), {at(kept, index)});
-  };
-  std::unordered_map<UOp, UOp> now{{row.value, read(row.range)}};
-  for (const auto& [other, value] : row.again) now.emplace(value, read(other));
+      UOp::make(Op::AFTER, memory.dtype(), {memory, UOp::make(Op::END, dtypes::void_, {store, row.range})});
+  std::unordered_map<UOp, UOp> now;
+  for (const auto& [other, value] : row.again)
+    now.emplace(value, UOp::make(Op::LOAD, row.value.dtype(), {at(kept, other)}));
   return program.substitute(now);
 }
 

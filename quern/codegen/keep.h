@@ -9,8 +9,7 @@ namespace quern {
 // A row of values with a function in them, in two loops of as many steps, goes through near memory:
 //   %s = REDUCE(EXP2(LOAD(INDEX(p, r0 * 64 + r1[64])), r1; ADD)
 //   END(STORE(INDEX(q, r0 * 64 + r2[64]), EXP2(LOAD(INDEX(p, r0 * 64 + r2))) / %s), r0, r2)
-//   ->  %kept = AFTER(local, END(STORE(INDEX(local, r3[64]), EXP2(LOAD(INDEX(p, r0 * 64 + r3)))), r3))
-//       %s = REDUCE(LOAD(INDEX(%kept, r1)), r1; ADD)
+//   ->  %kept = AFTER(local, END(STORE(INDEX(local, r1), EXP2(LOAD(INDEX(p, r0 * 64 + r1)))), r1))
 //       END(STORE(INDEX(q, r0 * 64 + r2), LOAD(INDEX(%kept, r2)) / %s), r0, r2)
 // if the row takes no more than half of the first cache.
 UOp keep_rows(const UOp& program, const DeviceSpec& spec);

@@ -17,8 +17,12 @@
 #include "quern/codegen/linearize.h"
 #include "quern/codegen/loops.h"
 #include "quern/codegen/narrow_floats.h"
+#include "quern/codegen/not_positive.h"
 #include "quern/codegen/opt.h"
+#include "quern/codegen/stream.h"
+#include "quern/codegen/sum_rows.h"
 #include "quern/codegen/transcendental.h"
+#include "quern/codegen/transpose_loads.h"
 #include "quern/codegen/workgroups.h"
 #include "quern/ir/env.h"
 #include "quern/ir/node_map.h"
@@ -83,6 +87,17 @@ UOp simplified(const UOp& kernel) {
   return simplify_loops(without_double_gates(program));
 }
 
+// What is done before loops are split. `any_loops`: opts are not given yet, so loops may become others.
+UOp before_splits(UOp program, const DeviceSpec& spec, bool any_loops) {
+  // EXP2 knows where its argument is not above 0
+  program = mark_not_positive(program);
+  if (spec.workgroup_threads > 1) return program;
+  // what costs much and several loops need is computed once
+  program = keep_rows(program, spec);
+  // rows of memory are gone along, also where sums go across
+  return any_loops ? sum_rows(program, spec) : program;
+}
+
 }  // namespace
 
 UOp with_opts(const UOp& kernel, const Opts& opts) {
@@ -97,7 +112,7 @@ std::optional<Optimisable> before_opts(const UOp& kernel, const DeviceSpec& devi
   UOp program = simplified(kernel);
   const bool one_thread = device.workgroup_threads > 1 && !must_be_in_order(program).empty();
   if (one_thread || !not_optimisable(program).empty()) return {};
-  if (device.workgroup_threads <= 1) program = keep_rows(program, device);
+  program = before_splits(program, device, true);
   Opts chosen = choose_opts(program, device);
   (void)applied(program, chosen, device, true);
   return Optimisable{program, device, chosen};
@@ -118,8 +133,11 @@ UOp lower_to_program(const UOp& kernel, const DeviceSpec& device, OptChoice choi
   Opts opts = given_opts(kernel, choice);
   if (!opts.empty() && !untouchable.empty())
     throw Error(fmt::format("{} does not apply: {}", opts[0].text(), untouchable));
-  // what costs much and several loops need is computed once
-  if (optimised && device.workgroup_threads <= 1) program = keep_rows(program, spec);
+  // rows that several loops need are computed once, and gone along
+  if (optimised) {
+    const bool searched = choice == OptChoice::searched;  // by someone who saw these loops
+    program = before_splits(program, device, searched || opts.empty());
+  }
   // loops are split and have their kinds
   const bool chosen = optimised && choice == OptChoice::best && opts.empty() &&
                       spec.workgroup_threads == device.workgroup_threads;
@@ -133,6 +151,10 @@ UOp lower_to_program(const UOp& kernel, const DeviceSpec& device, OptChoice choi
   }
   // no UPCAST and UNROLL: lanes and copies
   program = expand(with_opts_told(program, opts));
+  // vectors that are read across memory are read along it, and turned
+  if (spec.workgroup_threads <= 1) program = transpose_loads(program);
+  // stores go past the caches, if these are too small
+  if (optimised && spec.workgroup_threads <= 1) program = mark_streams(program, spec);
   // no ranges of workgroups and threads: hardware indices, and LOCAL memory for what threads reduce together
   if (spec.workgroup_threads > 1)
     program = graph_rewrite(ranges_to_workgroups(program, spec), symbolic, {.name = "simplify workgroups"});

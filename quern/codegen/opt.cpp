@@ -429,6 +429,8 @@ Loops loops_of(const UOp& program) {
   });
   std::erase_if(loops.reduces,
                 [&](const UOp& r) { return std::ranges::find(loops.outputs, r) != loops.outputs.end(); });
+  std::erase_if(loops.rows,
+                [&](const UOp& r) { return std::ranges::find(loops.reduces, r) != loops.reduces.end(); });
   std::ranges::sort(loops.outputs, before);
   std::ranges::sort(loops.reduces, before);
   std::ranges::sort(loops.rows, before);

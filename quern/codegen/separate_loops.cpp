@@ -34,7 +34,7 @@ bool has_conflicts(const UOp& program) {
   return twice;
 }
 
-// A loop that does nothing but accumulate into registers.
+// A loop that does nothing but accumulate into registers, or keep something for others.
 bool accumulates(const UOp& end) {
   UOps stack{end};
   while (!stack.empty()) {
@@ -44,7 +44,7 @@ bool accumulates(const UOp& end) {
       stack.push_back(u.src(0));
     else if (u.op() == Op::GROUP)
       stack.insert(stack.end(), u.src().begin(), u.src().end());
-    else if (u.op() != Op::STORE || u.src(0).dtype().space() != AddrSpace::REG)
+    else if (u.op() != Op::STORE || u.src(0).dtype().space() == AddrSpace::GLOBAL)
       return false;
   }
   return true;

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <limits>
 
+#include "quern/codegen/not_positive.h"
+
 namespace quern {
 namespace {
 
@@ -31,7 +33,8 @@ UOp power_of_two(const UOp& k) { return float_of((k + integer(k, 127)) << intege
 
 // ---- 2^x: x = n + r with n whole and |r| <= 1/2; 2^r = 1 + r * ln2 + r^2 * p(r)
 
-UOp exp2_float32(const UOp& given) {
+UOp exp2_float32(const UOp& exp2) {
+  const UOp& given = exp2.src(0);
   constexpr double ln2 = 0x1.62e430p-1;  // NOLINT(modernize-use-std-numbers): as a float32
   constexpr std::array p = {0x1.ebfbe0p-3,  0x1.c6b08ep-5,  0x1.3b2a1cp-7,
                             0x1.5d879ep-10, 0x1.444000p-13, 0x1.00a582p-16};
@@ -50,20 +53,32 @@ UOp exp2_float32(const UOp& given) {
   return where(ne(given, given), given, result);
 }
 
-// The same with products that are not rounded: 2^r = 1 + r * q(r).
-UOp exp2_fused(const UOp& given) {
+// The same with products that are not rounded: 2^r = 1 + r * q(r). The last coefficients go in pairs, so that
+// no step waits long for the one before.
+UOp exp2_fused(const UOp& exp2) {
+  const UOp& given = exp2.src(0);
   // NOLINTNEXTLINE(modernize-use-std-numbers): one that fits, not the constant
   constexpr std::array q = {0x1.62e430p-1, 0x1.ebfbdcp-3,  0x1.c6aee8p-5,
                             0x1.3b2d4ap-7, 0x1.5f3e2cp-10, 0x1.41fd02p-13};
+  const auto multiply_add = [](const UOp& a, const UOp& b, const UOp& c) {
+    return UOp::alu(Op::MULACC, {a, b, c});
+  };
+  const bool below_one = is_of_not_positive(exp2);
   const UOp low = number(given, -151.0), high = number(given, 129.0);
-  const UOp x = where(given < low, low, where(high < given, high, given));
-  const UOp magic = number(x, 0x1.8p23), shifted = x + magic;
-  const UOp n = bits_of(shifted) - bits_of(magic), r = minus(x, minus(shifted, magic));
-  UOp sum = number(x, q.back());
-  for (size_t i = q.size() - 1; i-- > 0;) sum = UOp::alu(Op::MULACC, {sum, r, number(x, q[i])});
-  const UOp fraction = UOp::alu(Op::MULACC, {sum, r, number(x, 1.0)});
-  const UOp half = n >> integer(n, 1);
-  return fraction * power_of_two(half) * power_of_two(n - half);  // NaN, if that is given
+  UOp x = where(given < low, low, given);  // one instruction each, that leaves NaN as it is
+  if (!below_one) x = where(high < x, high, x);
+  // The last bits of what is shifted are n + bias, which is an exponent with its own bias already.
+  const int bias = below_one ? 127 + 64 : 2 * 127;
+  const UOp magic = number(x, 0x1.8p23 + bias), shifted = x + magic, bits = bits_of(shifted);
+  const UOp r = minus(x, minus(shifted, magic)), square = r * r;
+  const auto pair = [&](size_t i) { return multiply_add(number(x, q[i + 1]), r, number(x, q[i])); };
+  UOp sum = multiply_add(pair(4), square, pair(2));
+  for (const size_t i : {1, 0}) sum = multiply_add(sum, r, number(x, q[i]));  // rounded once for each
+  // 2^n in two steps, since it may be no normal number; only the second may round.
+  const UOp all = bits << integer(bits, 23);
+  const UOp half = below_one ? all : (bits << integer(bits, 22)) & integer(bits, 0x7f800000);
+  const UOp first = float_of(half), second = below_one ? number(x, 0x1p-64) : float_of(all - half);
+  return multiply_add(sum, r * first, first) * second;  // NaN, if that is given
 }
 
 // ---- log2(x): x = 2^e * (1 + f), 1 + f between sqrt(1/2) and sqrt(2); log2(1 + f) = f * L + f^2 * p(f)
@@ -166,10 +181,10 @@ UOp in_arithmetic(const UOp& u) {
   if (dtype.kind() == Scalar::Float64) return {};
   if (dtype.kind() != Scalar::Float32) {
     const UOp x = u.src(0).cast(dtypes::float32.vec(dtype.lanes()));
-    return UOp::make(u.op(), x.dtype(), {x}).cast(dtype);
+    return u.replace({.dtype = x.dtype(), .src = UOps{x}}).cast(dtype);
   }
   switch (u.op()) {
-    case Op::EXP2: return exp2(u.src(0));
+    case Op::EXP2: return exp2(u);
     case Op::LOG2: return log2_float32(u.src(0));
     default: return sin_float32(u.src(0));
   }

@@ -26,7 +26,7 @@ JitArguments run_and_realize(const std::function<JitArguments()>& function,
   for (std::shared_ptr<TensorState>& state : changed_since(before))
     now.push_back(Tensor::of_state(std::move(state)));
   UOps roots;
-  for (const Tensor* t : outputs.tensors) roots.push_back(t->uop());
+  for (const auto& t : outputs.tensors) roots.push_back(t->uop());
   for (const Tensor& t : now) roots.push_back(t.uop());
   realize(roots);
   if (changed != nullptr) *changed = std::move(now);
@@ -54,7 +54,7 @@ std::vector<std::weak_ptr<TensorState>> left_behind(const Recording& recording, 
     const auto state = weak.lock();
     if (!state) continue;
     bool is_output = false;
-    for (const Tensor* t : outputs.tensors) is_output = is_output || t->state() == state;
+    for (const auto& t : outputs.tensors) is_output = is_output || t->state() == state;
     const UOp u = state->get(), &memory = memory_base(u);
     const bool is_view_of_old = memory.op() == Op::BUFFER && !recording.made(memory) &&
                                 std::ranges::find(inputs, memory) == inputs.end();

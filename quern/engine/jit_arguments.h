@@ -26,10 +26,18 @@ struct JitValue {
   std::string (*text)(const void* value);
 };
 
+// Where something is.
+template <class T>
+struct JitPlace {
+  T* at;
+  T& operator*() const { return *at; }
+  T* operator->() const { return at; }
+};
+
 // What a call was given, or gave: all of it in order, where it is.
 struct JitArguments {
-  SmallVector<Tensor*, 8> tensors;
-  SmallVector<const Dim*, 4> dims;
+  SmallVector<JitPlace<Tensor>, 8> tensors;
+  SmallVector<JitPlace<const Dim>, 4> dims;
   SmallVector<size_t, 4> lengths;  // of lists
   SmallVector<JitValue, 8> values;
 };
@@ -118,9 +126,9 @@ JitValue jit_value(const T& value) {
 template <class T>
 void take_apart(T& x, JitArguments& all) {
   if constexpr (std::is_same_v<T, Tensor>) {
-    all.tensors.push_back(&x);
+    all.tensors.push_back({&x});
   } else if constexpr (std::is_same_v<T, Dim>) {
-    all.dims.push_back(&x);
+    all.dims.push_back({&x});
   } else if constexpr (!holds_tensors<T>()) {
     all.values.push_back(jit_value(x));
   } else if constexpr (JitKind<T>::is_tuple) {

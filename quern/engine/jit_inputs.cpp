@@ -97,7 +97,7 @@ bool is_part(const UOp& u) {
 std::vector<bool> JitInputs::prepare(const JitArguments& given) {
   std::vector<bool> copied(given.tensors.size());
   UOps lazy;
-  for (const Tensor* t : given.tensors) lazy.push_back(t->uop());
+  for (const auto& t : given.tensors) lazy.push_back(t->uop());
   realize(lazy);
   std::vector<Stretch> seen;
   for (size_t i = 0; i < given.tensors.size(); i++) {
@@ -136,7 +136,7 @@ JitInputs::JitInputs(const JitArguments& prepared, const std::vector<bool>& copi
     inputs_.push_back({view, without_values(view), is_whole(u), copied[i]});
     each_bind(view, [&](const UOp& n) { captured_binds_.emplace(n.src(0).arg().variable().name, n); });
   }
-  for (const Dim* d : prepared.dims) {
+  for (const auto& d : prepared.dims) {
     dims_.push_back(d->uop());
     stripped_dims_.push_back(without_values(d->uop()));
     each_bind(d->uop(), [&](const UOp& n) { captured_binds_.emplace(n.src(0).arg().variable().name, n); });

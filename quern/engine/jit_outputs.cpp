@@ -9,6 +9,23 @@ namespace quern {
 
 using detail::JitArguments;
 
+namespace {
+
+// The same view of other memory. Cheaper than substitute(), and all there is to do where sizes are numbers.
+UOp rebased(const UOp& view, const UOp& memory) {
+  std::vector<const UOp*> chain;
+  for (const UOp* u = &view; is_movement(u->op()) || u->op() == Op::MULTI; u = &u->src(0)) chain.push_back(u);
+  UOp result = memory;
+  for (size_t i = chain.size(); i-- > 0;) {
+    UOps sources(chain[i]->src().begin(), chain[i]->src().end());
+    sources[0] = std::move(result);
+    result = chain[i]->with_src(sources);
+  }
+  return result;
+}
+
+}  // namespace
+
 JitOutputs::JitOutputs(const JitArguments& outputs, const Recording& recording, const JitInputs& inputs) {
   lengths_.assign(outputs.lengths.begin(), outputs.lengths.end());
   int64_t bytes = 0;
@@ -16,7 +33,7 @@ JitOutputs::JitOutputs(const JitArguments& outputs, const Recording& recording, 
     const auto found = std::ranges::find(list, u);
     return found == list.end() ? int64_t{-1} : static_cast<int64_t>(found - list.begin());
   };
-  for (const Tensor* t : outputs.tensors) {
+  for (const auto& t : outputs.tensors) {
     const UOp u = t->uop(), &buffer = memory_base(u);
     QUERN_CHECK(buffer.op() == Op::BUFFER,
                 "an output that is not in memory: " + std::string(name(buffer.op())));
@@ -43,15 +60,14 @@ void JitOutputs::forget_memory(const std::unordered_map<UOp, UOp>& stands_for) {
 
 UOps JitOutputs::views(const Set& set, const JitInputs& inputs, const JitArguments& given) const {
   UOps result;
-  std::unordered_map<UOp, UOp> map;
-  if (is_symbolic_) map = inputs.bindings();
-  for (size_t i = 0; i < made_.size(); i++) map.emplace(made_[i], set.buffers[i]);
+  std::unordered_map<UOp, UOp> bound;
+  if (is_symbolic_) bound = inputs.bindings();
   for (const Output& o : outputs_) {
-    if (o.input >= 0) {
-      const auto input = static_cast<size_t>(o.input);
-      map.emplace(inputs.buffers()[input], inputs.flat(input, given.tensors[input]->uop()));
-    }
-    result.push_back(o.view.substitute(map));
+    const auto input = static_cast<size_t>(o.input), made = static_cast<size_t>(o.made);
+    const UOp view = bound.empty() ? o.view : o.view.substitute(bound);
+    result.push_back(o.input >= 0  ? rebased(view, inputs.flat(input, given.tensors[input]->uop()))
+                     : o.made >= 0 ? rebased(view, set.buffers[made])
+                                   : view);
   }
   return result;
 }

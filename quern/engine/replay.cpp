@@ -15,8 +15,8 @@
 
 namespace quern {
 
-Replay::Replay(const Recording& recording, const UOps& given, const VariableValues& variables)
-    : variables_(variables) {
+Replay::Replay(const Recording& recording, const UOps& given, VariableValues variables)
+    : variables_(std::move(variables)) {
   words_ = detail::random_state().drawn - recording.random().drawn;
   std::vector<Step> steps = joined(recording, given);
   plan_ = plan_memory(Schedule{steps});

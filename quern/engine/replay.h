@@ -16,7 +16,7 @@ class Replay {
  public:
   // `given`: BUFFERs in the place of which each run uses other memory. `variables`: those that may have other
   // values in each run, with the values that they had; an Error if the recording says otherwise.
-  Replay(const Recording& recording, const UOps& given, const VariableValues& variables);
+  Replay(const Recording& recording, const UOps& given, VariableValues variables);
 
   // Addresses of the memory of a BUFFER that is given: one for each of its devices.
   std::span<void*> memory_of(size_t given) { return {memory_.data() + first_[given], devices_[given]}; }

@@ -8,6 +8,9 @@
 //   - A LOAD or STORE of a vector may have a third source, a bool for each lane: only those lanes are
 //   accessed
 //     for which it is true.
+//   - A STORE with the tag "stream" may go past the caches. Memory that begins at a multiple of the vector
+//   has it
+//     at multiples of it.
 //   - A RANGE of kind THREAD may be run as a loop, or by that many threads at once: it is outermost, and its
 //     steps do not depend on each other.
 #pragma once
@@ -37,6 +40,8 @@ void check(const LinearProgram& program);
 
 // The memory that a pointer points into: PARAM, DEFINE_LOCAL or DEFINE_REG.
 const UOp& storage_of(const UOp& pointer);
+
+inline bool is_streamed(const UOp& store) { return store.op() == Op::STORE && store.tag() == Arg("stream"); }
 
 // Of an INDEX: has it a gate, which, and the index where it is open.
 inline bool has_gate(const UOp& index) {

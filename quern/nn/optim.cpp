@@ -146,8 +146,8 @@ Tensor Muon::step_from(const Tensor& parameter, const Tensor& direction) const {
 AdamW::AdamW(const char* name, const std::vector<Tensor>& params, const AdamSettings& settings)
     : Optimizer(name, params, settings.lr),
       settings_(settings),
-      b1_power_(number(1)),
-      b2_power_(number(1)),
+      b1_rest_(number(0)),
+      b2_rest_(number(0)),
       m_(zeros()),
       v_(zeros()) {
   check(name, "b1", settings.b1, 0, 1);
@@ -163,21 +163,21 @@ LAMB::LAMB(const std::vector<Tensor>& params, const AdamSettings& settings)
     : AdamW("LAMB", params, settings) {}
 
 std::vector<Tensor> AdamW::state() const {
-  std::vector<Tensor> all{b1_power_, b2_power_};
+  std::vector<Tensor> all{b1_rest_, b2_rest_};
   all.insert(all.end(), m_.begin(), m_.end());
   all.insert(all.end(), v_.begin(), v_.end());
   return all;
 }
 
 std::vector<Tensor> AdamW::changes(const std::vector<Tensor>& grads, std::vector<Tensor>& updated) {
-  updated.push_back(b1_power_.assign(b1_power_ * settings_.b1));
-  updated.push_back(b2_power_.assign(b2_power_ * settings_.b2));
+  updated.push_back(b1_rest_.assign(b1_rest_ * settings_.b1 + (1 - settings_.b1)));
+  updated.push_back(b2_rest_.assign(b2_rest_ * settings_.b2 + (1 - settings_.b2)));
   std::vector<Tensor> steps;
   for (size_t i = 0; i < grads.size(); i++) {
     const Tensor& g = grads[i];
     updated.push_back(m_[i].assign(settings_.b1 * m_[i] + (1 - settings_.b1) * g));
     updated.push_back(v_[i].assign(settings_.b2 * v_[i] + (1 - settings_.b2) * g.square()));
-    const Tensor mean = m_[i] / (1 - b1_power_), square = v_[i] / (1 - b2_power_);
+    const Tensor mean = m_[i] / b1_rest_, square = v_[i] / b2_rest_;
     Tensor step = mean / (square.sqrt() + settings_.eps);
     if (settings_.weight_decay != 0) step = step + settings_.weight_decay * params_[i].detach();
     steps.push_back(scaled(params_[i], step));

@@ -123,7 +123,7 @@ class AdamW : public Optimizer {
   virtual Tensor scaled(const Tensor& /*parameter*/, const Tensor& step) const { return step; }
 
   AdamSettings settings_;
-  Tensor b1_power_, b2_power_;  // b1^t and b2^t
+  Tensor b1_rest_, b2_rest_;  // 1 - b1^t and 1 - b2^t, to all digits also where that is little
   std::vector<Tensor> m_, v_;
 };
 

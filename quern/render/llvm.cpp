@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/IntrinsicsX86.h>
 #include <llvm/IR/MDBuilder.h>
 #include <llvm/IR/Module.h>
 #include <llvm/IR/Verifier.h>
@@ -9,6 +10,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <map>
 #include <unordered_map>
 
 #include "quern/render/llvm_ops.h"
@@ -48,8 +50,15 @@ class Renderer {
     make_scopes();
     for (const UOp& u : program_.list) {
       cut_long_block();
+      if (is_streamed(u)) {
+        streams_.push_back(u);
+        continue;
+      }
+      write_streams();
       add(u);
     }
+    write_streams();
+    if (aligned_ != nullptr) order_streams();
     build_.CreateRetVoid();
     std::string problem;
     llvm::raw_string_ostream out(problem);
@@ -236,6 +245,64 @@ class Renderer {
       set_scopes(build_.CreateAlignedStore(stored, value(index), alignment(dtype)), storage_of(index));
   }
 
+  // ---- stores past the caches
+
+  // Those that follow each other, together: such stores need memory that is aligned.
+  void write_streams() {
+    if (streams_.empty()) return;
+    BasicBlock *past = new_block("past"), *plain = new_block("plain"), *then = new_block("then");
+    // the parts of a line one after the other: few lines are written at once
+    std::ranges::stable_sort(streams_, {}, constant_of_address);
+    build_.CreateCondBr(is_aligned(), past, plain);
+    for (BasicBlock* block : {past, plain}) {
+      build_.SetInsertPoint(block);
+      for (const UOp& u : streams_) {
+        const UOp& index = index_of_address(u.src(0));
+        const DType dtype = u.src(1).dtype();
+        const auto bytes = static_cast<uint64_t>(dtype.bytes());
+        llvm::StoreInst* store = build_.CreateAlignedStore(
+            value(u.src(1)), value(index), block == past ? llvm::Align(bytes) : alignment(dtype));
+        set_scopes(store, storage_of(index));
+        if (block == past)
+          store->setMetadata(llvm::LLVMContext::MD_nontemporal,
+                             llvm::MDNode::get(context_, llvm::ConstantAsMetadata::get(build_.getInt32(1))));
+      }
+      build_.CreateBr(then);
+    }
+    build_.SetInsertPoint(then);
+    streams_.clear();
+  }
+  static wide constant_of_address(const UOp& store) {
+    const UOp& position = position_of(index_of_address(store.src(0)));
+    return position.op() == Op::ADD && position.src(1).is_int_const() ? position.src(1).int_value() : 0;
+  }
+  // Whether all memory that is written past the caches begins at a multiple of its vectors.
+  Value* is_aligned() {
+    if (aligned_ != nullptr) return aligned_;
+    llvm::IRBuilder<> entry(&function_->getEntryBlock(), function_->getEntryBlock().begin());
+    std::map<int64_t, int64_t> written;  // bytes of a vector by the PARAM's number
+    for (const UOp& u : program_.list)
+      if (is_streamed(u)) {
+        int64_t& bytes = written[storage_of(u.src(0)).arg().integer()];
+        bytes = std::max<int64_t>(bytes, u.src(1).dtype().bytes());
+      }
+    Value* rest = entry.getInt64(0);
+    for (const auto& [number, bytes] : written) {
+      Value* place =
+          entry.CreateConstInBoundsGEP1_64(entry.getPtrTy(), argument(0), static_cast<uint64_t>(number));
+      Value* start = entry.CreatePtrToInt(entry.CreateLoad(entry.getPtrTy(), place), entry.getInt64Ty());
+      rest = entry.CreateOr(rest, entry.CreateAnd(start, static_cast<uint64_t>(bytes - 1)));
+    }
+    aligned_ = entry.CreateICmpEQ(rest, entry.getInt64(0));
+    return aligned_;
+  }
+  // Other threads see them when the kernel has ended.
+  void order_streams() {
+#if defined(__x86_64__)
+    build_.CreateIntrinsic(llvm::Intrinsic::x86_sse_sfence, {}, {});
+#endif
+  }
+
   // ---- loops and gates
 
   struct Open {
@@ -312,6 +379,9 @@ class Renderer {
       return lanes.size() == 1 ? from : build_.CreateVectorSplat(static_cast<unsigned>(lanes.size()), from);
     if (lanes.size() == 1) return build_.CreateExtractElement(from, static_cast<uint64_t>(lanes[0]));
     llvm::SmallVector<int> mask(lanes.begin(), lanes.end());
+    const UOp& parts = u.src(0);
+    if (parts.op() == Op::VECTORIZE && parts.src().size() == 2 && parts.src(0).dtype().lanes() > 1)
+      return build_.CreateShuffleVector(value(parts.src(0)), value(parts.src(1)), mask);
     return build_.CreateShuffleVector(from, mask);
   }
 
@@ -357,6 +427,8 @@ class Renderer {
   LlvmProgram result_;
   std::unordered_map<UOp, Value*> values_;
   Value* nowhere_ = nullptr;
+  UOps streams_;              // stores that are to be written
+  Value* aligned_ = nullptr;  // whether they may be; none: there are none
   std::unordered_map<UOp, llvm::MDNode*> scopes_;
   std::vector<Open> open_;
   const BasicBlock* counted_ = nullptr;  // the block of which in_block_ are written

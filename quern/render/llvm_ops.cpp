@@ -81,6 +81,16 @@ Value* extreme(llvm::IRBuilder<>& b, Value* x, Value* y, bool greatest) {
   return b.CreateSelect(b.CreateFCmpUNO(x, y), b.CreateFAdd(x, y), b.CreateBitCast(bits, x->getType()));
 }
 
+// max(x, -x)
+bool is_size(const UOp& u) {
+  const auto negates = [](const UOp& a, const UOp& b) {
+    if (!same(a.src().empty() ? UOp() : a.src(0), b)) return false;
+    return a.op() == Op::NEG ||
+           (a.op() == Op::MUL && a.src(1).is_const() && a.src(1).value().as_float() == -1);
+  };
+  return negates(u.src(0), u.src(1)) || negates(u.src(1), u.src(0));
+}
+
 Value* on_floats(llvm::IRBuilder<>& b, const UOp& u, llvm::ArrayRef<Value*> x) {
   auto unary = [&](ID id) { return b.CreateUnaryIntrinsic(id, x[0]); };
   auto binary = [&](ID id) { return b.CreateBinaryIntrinsic(id, x[0], x[1]); };
@@ -97,6 +107,7 @@ Value* on_floats(llvm::IRBuilder<>& b, const UOp& u, llvm::ArrayRef<Value*> x) {
     case Op::MUL: return b.CreateFMul(x[0], x[1]);
     case Op::FDIV: return b.CreateFDiv(x[0], x[1]);
     case Op::MAX:
+      if (is_size(u)) return b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x[0]);
       return kBranches && u.dtype().lanes() == 1 ? extreme(b, x[0], x[1], true)
                                                  : binary(llvm::Intrinsic::maximum);
     case Op::MIN:

@@ -1,6 +1,7 @@
 // Activations.
 #include <fmt/format.h>
 
+#include <array>
 #include <cmath>
 #include <numbers>
 
@@ -10,13 +11,29 @@ namespace quern {
 
 using detail::in_wide_float, detail::like, detail::select;
 
-// Both forms of the sigmoid use exp(-|x|), which does not overflow: 1 / (1 + e) and e / (1 + e).
+namespace {
+// The sigmoid of x, if t is x log2(e), times `factor`. Both of its forms use exp(-|x|), which does not
+// overflow: 1 / (1 + e) and e / (1 + e).
+Tensor scaled_sigmoid(const Tensor& t, const Tensor& factor) {
+  const Tensor e = detail::apply(Op::EXP2, select(t.lt(t.neg()), t, t.neg()));
+  return select(t.lt(0), e, like(e, 1)) * factor * (e + 1).reciprocal();
+}
+
+// x Phi(x) in float32: Phi(-|x|) is 2^p(|x|), to 1e-5 of it up to 5.5, and 0 from 14 on.
+Tensor float_gelu(const Tensor& x) {
+  static constexpr std::array p = {-0.9999999969,    -1.151104325,    -0.4592215076,    -0.05243193484,
+                                   0.006919457379,   3.614810076e-05, -0.0003049431684, 8.641648307e-05,
+                                   -1.317768771e-05, 1.11598972e-06,  -4.100679428e-08};
+  const Tensor size = select(x.lt(0), x.neg(), x),
+               log = detail::polynomial(select(size.gt(14), like(x, 14), size), p);
+  const Tensor below = detail::apply(Op::EXP2, select(log.gt(0), like(x, 0), log));
+  return x * select(x.lt(0), below, 1 - below);
+}
+}  // namespace
+
 Tensor Tensor::sigmoid() const {
-  return in_wide_float(*this, [](const Tensor& x) {
-    const Tensor size = select(x.lt(0), x.neg(), x);
-    const Tensor e = (size * -std::numbers::log2e).exp2(), r = (e + 1).reciprocal();
-    return select(x.lt(0), e * r, r);
-  });
+  return in_wide_float(*this,
+                       [](const Tensor& x) { return scaled_sigmoid(x * std::numbers::log2e, like(x, 1)); });
 }
 
 // max(x, 0) + log(1 + exp(-|x|)), for beta = 1.
@@ -67,16 +84,19 @@ Tensor Tensor::gelu(const std::string& approximate) const {
   if (approximate != "tanh" && approximate != "none")
     throw Error(fmt::format(R"(gelu: approximate is "{}", not "tanh" or "none")", approximate));
   return in_wide_float(*this, [&](const Tensor& x) {
+    if (approximate == "none" && x.dtype() == dtypes::float32) return float_gelu(x);
     if (approximate == "none") return x * 0.5 * ((x * std::numbers::sqrt2 * 0.5).erf() + 1);
-    const double scale = 2 * std::sqrt(2 * std::numbers::inv_pi);
-    return x * ((x + x * x * x * 0.044715) * scale).sigmoid();  // (1 + tanh(u)) / 2 is the sigmoid of 2 u
+    // (1 + tanh(u)) / 2 is the sigmoid of 2 u
+    const double scale = 2 * std::sqrt(2 * std::numbers::inv_pi) * std::numbers::log2e;
+    return scaled_sigmoid(x * detail::multiply_add(x * x, like(x, scale * 0.044715), like(x, scale)), x);
   });
 }
 Tensor Tensor::quick_gelu() const {
-  return in_wide_float(*this, [](const Tensor& x) { return x * (x * 1.702).sigmoid(); });
+  return in_wide_float(*this,
+                       [](const Tensor& x) { return scaled_sigmoid(x * (1.702 * std::numbers::log2e), x); });
 }
 Tensor Tensor::silu() const {
-  return in_wide_float(*this, [](const Tensor& x) { return x * x.sigmoid(); });
+  return in_wide_float(*this, [](const Tensor& x) { return scaled_sigmoid(x * std::numbers::log2e, x); });
 }
 Tensor Tensor::mish() const {
   return in_wide_float(*this, [](const Tensor& x) { return x * x.softplus().tanh(); });

@@ -14,7 +14,8 @@
 
 namespace quern {
 
-using detail::apply, detail::in_wide_float, detail::like, detail::multiply_add, detail::select;
+using detail::apply, detail::in_wide_float, detail::like, detail::multiply_add, detail::polynomial,
+    detail::select;
 
 namespace {
 
@@ -32,13 +33,6 @@ Tensor piecewise(const Tensor& condition, const Tensor& x, double safe_near, con
 // |x| with the gradient 1 at 0. (abs() has 0 there.)
 Tensor size_of(const Tensor& x) { return select(x.lt(0), x.neg(), x); }
 Tensor with_sign_of(const Tensor& x, const Tensor& value) { return select(x.lt(0), value.neg(), value); }
-
-// c[0] + c[1] x + c[2] x^2 + ...
-Tensor polynomial(const Tensor& x, std::span<const double> c) {
-  Tensor sum = like(x, c.back());
-  for (size_t i = c.size() - 1; i-- > 0;) sum = multiply_add(sum, x, like(x, c[i]));
-  return sum;
-}
 
 // Coefficients for float32 and float64: Chebyshev fits, computed with 50 digits.
 struct Fit {
@@ -62,12 +56,13 @@ std::pair<double, double> split(const Tensor& x, long double c) {
 Tensor float_exp(const Tensor& x) {
   const auto [high, low] = split(x, std::numbers::log2e_v<long double>);
   const Tensor t = x * high;
-  const Tensor fixed = x.detach(), error = multiply_add(fixed, like(x, high), t.detach().neg()) + fixed * low;
+  const Tensor fixed = x.detach(), error = multiply_add(fixed, like(x, low),
+                                                        multiply_add(fixed, like(x, high), t.detach().neg()));
   const Tensor usable =
       t.abs().lt(is_double(x) ? 1080.0 : 160.0);  // beyond, the result is 0, infinite or NaN
-  const Tensor repair = select(usable, error * std::numbers::ln2, like(x, 0)).detach();
-  const Tensor y = apply(Op::EXP2, t);
-  return y * (repair + 1);
+  const Tensor repair =
+      multiply_add(select(usable, error, like(x, 0)), like(x, std::numbers::ln2), like(x, 1));
+  return apply(Op::EXP2, t) * repair.detach();
 }
 
 Tensor float_log(const Tensor& x) { return apply(Op::LOG2, x) * std::numbers::ln2; }
@@ -82,14 +77,17 @@ Tensor float_log1p(const Tensor& x) {
   return select(tiny, x, float_log(u) * repair);
 }
 
+// Between -0.4 and 0.72 without exp(x), of which more is lost there than the result may be off.
 Tensor float_expm1(const Tensor& x) {
   static const Fit fit = {
-      {0.5000000017, 0.1666666669, 0.04166643186, 0.008333307253, 0.001393718136, 0.0001989491234},
+      {0.4999999976, 0.1666666568, 0.04166676671, 0.00833348769, 0.001387789544, 0.0001982778352,
+       2.852541319e-05},
       {0.5, 0.16666666666666667, 0.041666666666666681, 0.0083333333333333343, 0.0013888888888875595,
        0.0001984126984126098, 2.4801587345348912e-5, 2.7557319253155173e-6, 2.7557254112529572e-7,
        2.5052064984646848e-8, 2.0921400431402036e-9, 1.6088802586825862e-10}};
   return piecewise(
-      x.abs().lt(0.35), x, 0, [](const Tensor& v) { return multiply_add(v * v, fit(v), v); }, 1,
+      is_double(x) ? x.abs().lt(0.35) : x.gt(-0.4) & x.lt(0.72), x, 0,
+      [](const Tensor& v) { return multiply_add(v * v, fit(v), v); }, 1,
       [](const Tensor& v) { return float_exp(v) - 1; });
 }
 
@@ -169,12 +167,9 @@ Tensor float_tanh(const Tensor& x) {
        -0.008863235499567354, 0.0035921275039821882, -0.0014558283645951344, 0.00058998159053386605,
        -0.0002388884877707698, 9.6038403942704612e-5, -3.7076300627988457e-5, 1.2205070696543846e-5,
        -2.4366763192579536e-6}};
-  return piecewise(
-      x.abs().lt(0.625), x, 0, [](const Tensor& v) { return odd(v, fit); }, 1,
-      [](const Tensor& v) {  // beyond 20 it is 1
-        const Tensor e = float_exp(size_of(v).minimum(20) * 2);
-        return with_sign_of(v, 1 - 2 / (e + 1));
-      });
+  const Tensor near = x.abs().lt(0.625), t = x * (2 * std::numbers::log2e);
+  const Tensor e = apply(Op::EXP2, select(t.lt(t.neg()), t, t.neg()));  // exp(-2 |x|)
+  return select(near, odd(select(near, x, like(x, 0)), fit), with_sign_of(x, (1 - e) / (e + 1)));
 }
 
 // The Taylor series: the terms fall like factorials.
@@ -225,29 +220,41 @@ Tensor float_atanh(const Tensor& x) {
   return with_sign_of(x, float_log1p(size * 2 / (1 - size)) * 0.5);
 }
 
-Tensor float_erf(const Tensor& x) {
-  static const Fit near = {
-      {1.128379167, -0.3761263847, 0.112837825, -0.02686543073, 0.005221031808, -0.0008484080406,
-       0.0001126595903, -9.667044571e-6},
-      {1.1283791670955126, -0.37612638903183752, 0.11283791670955126, -0.026866170645131219,
-       0.005223977625441674, -0.00085483270234030006, 0.00012055332978879484, -1.4925650236967502e-5,
-       1.6462110782018636e-6, -1.6365768648832072e-7, 1.4806027146128752e-8, -1.2277734486795523e-9,
-       9.3237235181530235e-11, -6.1967364287876903e-12, 2.806712819561113e-13}};
+// Of float64.
+Tensor double_erf(const Tensor& x) {
+  static const std::vector<double> near = {
+      1.1283791670955126,     -0.37612638903183752,    0.11283791670955126,    -0.026866170645131219,
+      0.005223977625441674,   -0.00085483270234030006, 0.00012055332978879484, -1.4925650236967502e-5,
+      1.6462110782018636e-6,  -1.6365768648832072e-7,  1.4806027146128752e-8,  -1.2277734486795523e-9,
+      9.3237235181530235e-11, -6.1967364287876903e-12, 2.806712819561113e-13};
   // erfc(x) exp(x^2) in t = 1 / (x + 1.5)
-  static const Fit far = {
-      {-1.327697648e-5, 0.5647722906, 0.8349912461, 1.114247379, -0.2761030621, 3.781341267, -15.32011349,
-       22.55308642, -15.5362196, 4.222236551},
-      {1.3882342172648778e-8, 0.56418842998528685, 0.84632932791648067, 0.986240739280505,
-       0.65318184538175897, -0.7602205668232428, 0.1543927528823946, -18.364459223846143, 101.41029620611886,
-       -444.22285571930029, 1665.392005082202, -4711.3198620386306, 9652.2383387535547, -14213.274669540126,
-       14801.707846068513, -10427.230259039018, 4484.0709615873591, -892.81192937071468}};
+  static const std::vector<double> far = {1.3882342172648778e-8, 0.56418842998528685, 0.84632932791648067,
+                                          0.986240739280505,     0.65318184538175897, -0.7602205668232428,
+                                          0.1543927528823946,    -18.364459223846143, 101.41029620611886,
+                                          -444.22285571930029,   1665.392005082202,   -4711.3198620386306,
+                                          9652.2383387535547,    -14213.274669540126, 14801.707846068513,
+                                          -10427.230259039018,   4484.0709615873591,  -892.81192937071468};
   return piecewise(
-      x.abs().lt(1), x, 0, [](const Tensor& v) { return v * near(v * v); }, 1,
+      x.abs().lt(1), x, 0, [](const Tensor& v) { return v * polynomial(v * v, near); }, 1,
       [](const Tensor& v) {  // beyond 6 it is 1
         const Tensor size = size_of(v).minimum(6);
-        const Tensor t = 1 / (size + 1.5);
-        return with_sign_of(v, 1 - float_exp((size * size).neg()) * far(t));
+        return with_sign_of(v, 1 - float_exp((size * size).neg()) * polynomial(1 / (size + 1.5), far));
       });
+}
+
+// Of float32: up to 1 a polynomial in x^2, beyond 1 - 2^p(x). From 4 on it is 1. Nothing overflows in the
+// branch that is not taken.
+Tensor float_erf(const Tensor& x) {
+  if (is_double(x)) return double_erf(x);
+  static const std::vector<double> near = {1.128379166,   -0.3761262582,    0.1128358515,  -0.02685381193,
+                                           0.00518832768, -0.0008010193571, 7.85386117e-05};
+  static const std::vector<double> far = {6.634797702e-05, -1.62871824,     -0.9152680744,
+                                          -0.154660916,    0.03532581227,   -0.005704808769,
+                                          0.0005692213359, -2.604405087e-05};
+  const Tensor size = size_of(x), z = x * x;
+  const Tensor p = polynomial(select(size.gt(4), like(x, 4), size), far);
+  return select(size.lt(1), x * polynomial(select(z.gt(1), like(x, 1), z), near),
+                with_sign_of(x, 1 - apply(Op::EXP2, select(p.gt(0), like(x, 0), p))));
 }
 
 }  // namespace

@@ -158,7 +158,7 @@ Tensor Tensor::glorot_uniform(const Shape& shape, const Made& made) {
 }
 Tensor Tensor::kaiming_uniform(const Shape& shape, double a, const Made& made) {
   const double bound =
-      std::sqrt(3.0) * std::sqrt(2 / (1 + a * a)) / std::sqrt(inputs("kaiming_uniform", shape));
+      std::numbers::sqrt3 * std::sqrt(2 / (1 + a * a)) / std::sqrt(inputs("kaiming_uniform", shape));
   return uniform(shape, -bound, bound, made);
 }
 Tensor Tensor::kaiming_normal(const Shape& shape, double a, const Made& made) {
@@ -194,7 +194,7 @@ Tensor Tensor::multinomial(int64_t samples, bool replacement) const {
 }
 
 Tensor Tensor::dropout(double p, std::optional<bool> training) const {
-  if (!(p >= 0 && p <= 1)) throw Error(fmt::format("dropout: p is {}; it must be in [0, 1]", p));
+  if (std::isnan(p) || p < 0 || p > 1) throw Error(fmt::format("dropout: p is {}; it must be in [0, 1]", p));
   if (!training.value_or(is_training()) || p == 0) return *this;
   if (p == 1) return zeros_like();
   const Tensor kept = rand(shape(), {.dtype = dtypes::float32}).ge(p);

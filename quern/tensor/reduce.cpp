@@ -148,7 +148,7 @@ Tensor Tensor::softmax(int64_t axis, std::optional<DType> dtype) const {
   return in_wide_float(dtype ? cast(*dtype) : *this, [&](const Tensor& x) {
     if (x.size(at) == Dim(0)) return x;
     const Tensor e = bare_exp(x - x.max(at, true).detach());
-    return e / e.sum(at, true);
+    return e * e.sum(at, true).reciprocal();  // one division a row
   });
 }
 Tensor Tensor::softmin(int64_t axis, std::optional<DType> dtype) const {

@@ -158,6 +158,11 @@ Tensor number(const Operand& value, DType dtype, const Shape& shape) {
   return Tensor(quern::full(sizes_of(shape), value.constant(dtype)));
 }
 
+Tensor polynomial(const Tensor& x, std::span<const double> c) {
+  Tensor sum = like(x, c.back());
+  for (size_t i = c.size() - 1; i-- > 0;) sum = multiply_add(sum, x, like(x, c[i]));
+  return sum;
+}
 Tensor like(const Tensor& x, double value) { return number(value, x.dtype(), x.shape()); }
 
 void check_same_device(const char* who, const std::vector<Tensor>& tensors) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -45,6 +46,7 @@ Tensor apply(Op op, const Tensor& a, const Tensor& b);  // of one dtype and shap
 Tensor select(const Tensor& condition, const Tensor& yes, const Tensor& no);
 Tensor binary(const char* who, Op op, const Operand& a, const Operand& b);
 Tensor multiply_add(const Tensor& a, const Tensor& b, const Tensor& c);  // rounded once
+Tensor polynomial(const Tensor& x, std::span<const double> c);           // c[0] + c[1] x + c[2] x^2 + ...
 Tensor like(const Tensor& x, double value);                              // a constant of its dtype and shape
 
 Tensor to_float(const Tensor& x);  // integers become the default float

@@ -157,7 +157,7 @@ class IrTest(CommandTest):
 
 class OtherCommandsTest(CommandTest):
     def test_demo_ends_with_what_is_left(self):
-        printed = self.run_well("demo")
+        printed = self.run_well("demo", "rules")
         steps = printed.count("   -> ")
         self.assertGreater(steps, 3)
         self.assertEqual(len(LOCATION.findall(printed)), steps)
@@ -267,7 +267,7 @@ class ErrorTest(CommandTest):
     @unittest.skipUnless(os.path.exists("/dev/full"), "needs a device that is full")
     def test_output_that_cannot_be_written(self):
         with open("/dev/full", "wb") as full:
-            for arguments in ["env"], ["demo"], ["ir", self.file(KERNEL)]:
+            for arguments in ["env"], ["demo", "rules"], ["ir", self.file(KERNEL)]:
                 self.run_badly(*arguments, stdout=full, says="cannot write to standard output")
 
 

@@ -248,7 +248,7 @@ TEST(Rates, Shapes) {
   EXPECT_DOUBLE_EQ(warm(3), 2);
   EXPECT_DOUBLE_EQ(warm(50), 2);
   const Rate cycle = one_cycle(1, 100, 0.3);
-  EXPECT_DOUBLE_EQ(cycle(0), 0.04);
+  EXPECT_NEAR(cycle(0), 0.04, 1e-12);
   EXPECT_DOUBLE_EQ(cycle(30), 1);
   EXPECT_NEAR(cycle(100), 0.04 / 1e4, 1e-12);
   for (int i = 1; i < 30; i++) EXPECT_GT(cycle(i), cycle(i - 1));

@@ -82,13 +82,10 @@ TEST(Precision, FunctionsOverBitPatterns) {
       for (size_t i = 0; i < x.at.size(); i++)
         if (std::abs(x.at[i]) < f.below)
           if (const double e = error(dtype, y.at[i], f.reference(x.at[i])); e > most) most = e, at = i;
-      // With an EXP2 of polynomials, which is within 0.83 ulp, expm1 is less precise (docs/tensor.md).
-      const bool polynomials = dtype == dtypes::float32 && default_device() != "INTERP";
-      const double allowed = polynomials && f.name == std::string_view("expm1") ? 4 : f.ulps;
-      EXPECT_LE(most, allowed) << f.name << " of " << dtype.name()
-                               << fmt::format(" {:.17g}: {:.17g}, exactly {:.21g}",
-                                              static_cast<double>(x.at[at]), static_cast<double>(y.at[at]),
-                                              f.reference(x.at[at]));
+      EXPECT_LE(most, f.ulps) << f.name << " of " << dtype.name()
+                              << fmt::format(" {:.17g}: {:.17g}, exactly {:.21g}",
+                                             static_cast<double>(x.at[at]), static_cast<double>(y.at[at]),
+                                             f.reference(x.at[at]));
     }
   }
 }

@@ -9,7 +9,7 @@ namespace {
 
 class CpuBatch : public Batch {
  public:
-  explicit CpuBatch(const std::vector<Launch>& launches) {
+  explicit CpuBatch(std::vector<Launch> launches) {
     size_t pointers = 0, values = 0;
     for (const Launch& launch : launches) {
       auto program = std::dynamic_pointer_cast<const CpuProgram>(launch.program);
@@ -33,7 +33,7 @@ class CpuBatch : public Batch {
     }
     pointers_.resize(pointers);
     values_.resize(values);
-    checked_ = run_each(launches);
+    checked_ = run_each(std::move(launches));
   }
 
   void run(std::span<void* const> memory, std::span<const int64_t> values, bool apart) override {
@@ -81,6 +81,8 @@ class CpuBatch : public Batch {
 
 }  // namespace
 
-std::unique_ptr<Batch> prepare(std::vector<Launch> launches) { return std::make_unique<CpuBatch>(launches); }
+std::unique_ptr<Batch> prepare(std::vector<Launch> launches) {
+  return std::make_unique<CpuBatch>(std::move(launches));
+}
 
 }  // namespace quern::cpu

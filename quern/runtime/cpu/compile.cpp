@@ -6,6 +6,7 @@
 #include <llvm/ExecutionEngine/Orc/JITTargetMachineBuilder.h>
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/Module.h>
+#include <llvm/MC/TargetRegistry.h>
 #include <llvm/Passes/PassBuilder.h>
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/Target/TargetMachine.h>
@@ -129,21 +130,20 @@ void optimise(llvm::Module& module, llvm::TargetMachine& target, const char* lis
   pipeline.run(module, modules);
 }
 
-LlvmProgram rendered(const LinearProgram& program, llvm::LLVMContext& context, const Machine& machine,
+LlvmProgram rendered(const LinearProgram& program, llvm::LLVMContext& context, llvm::TargetMachine& machine,
                      bool no_alias) {
   LlvmProgram result = render_llvm(
       program, context, {.no_alias = no_alias, .longest_block = is_large(program) ? kLongestBlock : 0});
-  result.module->setDataLayout(machine->createDataLayout());
-  result.module->setTargetTriple(machine->getTargetTriple().str());
+  result.module->setDataLayout(machine.createDataLayout());
+  result.module->setTargetTriple(machine.getTargetTriple().str());
   return result;
 }
 
-std::string emit(llvm::Module& module, const Machine& machine) {
+std::string emit(llvm::Module& module, llvm::TargetMachine& machine, llvm::CodeGenFileType type) {
   llvm::SmallVector<char, 0> bytes;
   llvm::raw_svector_ostream out(bytes);
   llvm::legacy::PassManager passes;
-  QUERN_CHECK(!machine->addPassesToEmitFile(passes, out, nullptr, llvm::CodeGenFileType::ObjectFile),
-              "LLVM cannot emit objects");
+  QUERN_CHECK(!machine.addPassesToEmitFile(passes, out, nullptr, type), "LLVM cannot emit code");
   passes.run(module);
   return {bytes.begin(), bytes.end()};
 }
@@ -153,7 +153,7 @@ std::string emit(llvm::Module& module, const Machine& machine) {
 Code compile(const LinearProgram& program, bool no_alias) {
   llvm::LLVMContext context;
   const Machine machine;
-  const LlvmProgram made = rendered(program, context, machine, no_alias);
+  const LlvmProgram made = rendered(program, context, *machine, no_alias);
   optimise(*made.module, *machine, passes_for(program));
   Code code;
   code.name = program.name, code.function = made.function, code.opts = program.opts;
@@ -175,8 +175,31 @@ Code compile(const LinearProgram& program, bool no_alias) {
   }
   machine->setOptLevel(is_huge(program) ? llvm::CodeGenOptLevel::None : llvm::CodeGenOptLevel::Default);
   machine->setFastISel(is_huge(program));
-  code.object = emit(*made.module, machine);
+  code.object = emit(*made.module, *machine, llvm::CodeGenFileType::ObjectFile);
   return code;
+}
+
+std::string assembly_for(const LinearProgram& program, const std::string& triple,
+                         const std::string& processor) {
+  static const bool initialised = [] {
+    llvm::InitializeAllTargetInfos();
+    llvm::InitializeAllTargets();
+    llvm::InitializeAllTargetMCs();
+    llvm::InitializeAllAsmPrinters();
+    return true;
+  }();
+  (void)initialised;
+  std::string reason;
+  const llvm::Target* const target = llvm::TargetRegistry::lookupTarget(triple, reason);
+  if (target == nullptr) throw Error(fmt::format("no code for {}: {}", triple, reason));
+  llvm::TargetOptions options;
+  options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
+  const std::unique_ptr<llvm::TargetMachine> machine(
+      target->createTargetMachine(triple, processor, "", options, llvm::Reloc::PIC_));
+  llvm::LLVMContext context;
+  const LlvmProgram made = rendered(program, context, *machine, true);
+  optimise(*made.module, *machine, passes_for(program));
+  return emit(*made.module, *machine, llvm::CodeGenFileType::AssemblyFile);
 }
 
 const Host& host() {
@@ -221,7 +244,7 @@ const std::string& compiler_key() {
 std::string llvm_text(const LinearProgram& program, bool optimised) {
   llvm::LLVMContext context;
   const Machine machine;
-  const LlvmProgram made = rendered(program, context, machine, true);
+  const LlvmProgram made = rendered(program, context, *machine, true);
   if (optimised) optimise(*made.module, *machine, passes_for(program));
   std::string text;
   llvm::raw_string_ostream out(text);

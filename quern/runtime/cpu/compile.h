@@ -23,6 +23,10 @@ const Host& host();
 // What the code of a program depends on beside the program: processor, LLVM and the sources of quern.
 const std::string& compiler_key();
 
+// Assembly for another processor: "aarch64-linux-gnu", "generic". An Error if LLVM knows no such.
+std::string assembly_for(const LinearProgram& program, const std::string& triple,
+                         const std::string& processor);
+
 // For DEBUG=4, and for the curious: LLVM IR as rendered.
 std::string llvm_text(const LinearProgram& program, bool optimised);
 

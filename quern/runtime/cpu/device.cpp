@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <fstream>
 #include <map>
 #include <mutex>
 
@@ -24,7 +25,20 @@
 namespace quern {
 namespace {
 
-int64_t cache_bytes(int name, int64_t otherwise) {
+// What one core can use of a cache. The C library's answer, else, counts the last cache of all cores together
+// on some machines.
+int64_t cache_bytes(int level, int name, int64_t otherwise) {
+  for (int i = 0; i < 8; i++) {
+    const std::string folder = fmt::format("/sys/devices/system/cpu/cpu0/cache/index{}/", i);
+    int found = 0;
+    std::string type, size;
+    if (!(std::ifstream(folder + "level") >> found) || found != level) continue;
+    if (!(std::ifstream(folder + "type") >> type) || type == "Instruction") continue;
+    int64_t bytes = 0;
+    char unit = 'K';
+    if (std::ifstream(folder + "size") >> bytes >> unit && bytes > 0 && bytes < (int64_t{1} << 32))
+      return bytes << (unit == 'M' ? 20 : 10);
+  }
   const long found = sysconf(name);
   return found > 0 ? static_cast<int64_t>(found) : otherwise;
 }
@@ -35,9 +49,9 @@ DeviceSpec cpu_spec() {
   spec.compute_units = threads_to_use();
   spec.registers = cpu::host().vector_registers;
   spec.vector_bytes = cpu::host().vector_bytes;
-  spec.l1_bytes = cache_bytes(_SC_LEVEL1_DCACHE_SIZE, spec.l1_bytes);
-  spec.l2_bytes = cache_bytes(_SC_LEVEL2_CACHE_SIZE, spec.l2_bytes);
-  spec.l3_bytes = cache_bytes(_SC_LEVEL3_CACHE_SIZE, spec.l3_bytes);
+  spec.l1_bytes = cache_bytes(1, _SC_LEVEL1_DCACHE_SIZE, spec.l1_bytes);
+  spec.l2_bytes = cache_bytes(2, _SC_LEVEL2_CACHE_SIZE, spec.l2_bytes);
+  spec.l3_bytes = cache_bytes(3, _SC_LEVEL3_CACHE_SIZE, spec.l3_bytes);
   spec.has_float16 = spec.has_bfloat16 = spec.has_fp8 = false;
   spec.converts_float16 = cpu::host().converts_float16;
   spec.adds_addresses_in_64_bits = true;

@@ -1,0 +1,142 @@
+// Lanes along outputs of a reduce: tiles in registers, and what is packed for them.
+#include "quern/codegen/heuristic_chooser.h"
+
+namespace quern::heuristic {
+
+namespace {
+constexpr int64_t kAccumulators = 8;  // that many sums at once hide the latency of an addition
+constexpr int64_t kColumns = 16;      // vectors of a row that are read together, if rows are far apart
+constexpr int64_t kRowsToPack = 8;    // what is read less often is not copied first
+constexpr int64_t kFewRows = 64;
+constexpr int64_t kLeastVectors = 4, kFewRowsVectors = 8;  // of a row, that are packed together
+constexpr int64_t kElementsToPack = 2048;
+}  // namespace
+
+// As much work for what is read as fits into the registers: an accumulator for each place of the tile, and
+// the values of a row and of a column of it.
+Chooser::Tile Chooser::tile(int64_t rows, int64_t columns, int64_t others) const {
+  Tile best;
+  double most = 0;
+  for (int64_t c = 1; c <= std::min(columns, spec_.registers); c++)
+    for (int64_t o = 1; o <= std::min(others, spec_.registers / c); o++)
+      for (int64_t r = 1; r * c * o + r + c * o <= spec_.registers; r++) {
+        if (columns % c != 0 || others % o != 0) continue;
+        const auto work = static_cast<double>(r * c * o), loaded = static_cast<double>(r + c * o);
+        const double used = static_cast<double>(rows) / static_cast<double>(rounded_up(rows, r));
+        const double value = used * std::min(work, static_cast<double>(kAccumulators)) * work / loaded;
+        if (value > most) most = value, best = {r, c, o};
+      }
+  return best;
+}
+
+Chooser::Columns Chooser::find_columns() const {
+  Columns best;
+  int64_t most = 0;
+  for (const UOp& r : around_) {
+    if (lanes(r) == 1) continue;
+    const UOp row = row_beside(r), packed = operand_to_pack(r, row);
+    if (!all_simple(r) && !packed) continue;
+    int64_t points = all_simple(r) ? 2 : 1;
+    for (const Access& a : stores_) points += a.is_neighbours(r) ? 2 : 0;
+    if (points > most) best = {r, row, packed}, most = points;
+  }
+  return best;
+}
+
+bool Chooser::columns() {
+  const auto [column, row, packed] = find_columns();
+  if (!column) return false;
+  const Block in = packed ? block(packed, column, row) : Block{vectors(column), {}, 1};
+  const int64_t left = in.vectors;
+  const Tile t = row ? tile(size(row), left, in.steps) : Tile{1, divisor(left, columns_at_once()), 1};
+  if (!packed)
+    add_lanes(OptKind::UPCAST, column);
+  else
+    add(OptKind::UPCAST, column, lanes(column));
+  add(OptKind::UPCAST, column, t.columns);
+  if (t.others > 1) add(OptKind::UPCAST, in.other, t.others);
+  if (row && size(row) % t.rows != 0) add(OptKind::PADTO, row, t.rows);
+  if (row) add(OptKind::UPCAST, row, t.rows);
+  if (!packed) unroll_small_reduces(t.rows * t.columns);  // packed, they are one loop
+  // A tile is wider than it is high: with columns outside, what is read along rows is read again least
+  // often. What was packed is near, and what it is multiplied with should be nearer.
+  if (row && before(row, column) == !packed && t.rows < size(row) && t.columns < left)
+    opts_.push_back({OptKind::SWAP, number_of(row), number_of(column)});
+  return true;
+}
+
+// A reduce that has no loop need not do much in each step of it.
+int64_t Chooser::columns_at_once() const {
+  int64_t steps = 1;
+  for (const UOp& r : main_ranges_) steps *= std::max<int64_t>(1, size(r));
+  return steps <= kMostUnrolled ? 4 : kColumns;
+}
+
+// The loop of a tile's other side.
+UOp Chooser::row_beside(const UOp& column) const {
+  UOp row;
+  for (const UOp& r : around_)
+    if (!same(r, column) && is_reused(r, column) && is_reused(column, r) && (!row || size(r) > size(row)) &&
+        size(r) > 1)
+      row = r;
+  return row;
+}
+
+// What is read for each row again, and not as lanes want it or from far apart.
+UOp Chooser::operand_to_pack(const UOp& column, const UOp& row) const {
+  if (!row || size(row) < kRowsToPack) return {};
+  UOp found;
+  for (const Access& a : reads_) {
+    if (!a.uses(column)) continue;
+    if (a.uses(row)) {
+      if (!a.is_simple(column)) return {};
+      continue;
+    }
+    const UOp& memory = storage_of(a.node.src(0));
+    const auto loads = std::ranges::count_if(
+        loads_, [&](const Access& other) { return same(storage_of(other.node.src(0)), memory); });
+    if (found || loads != 1 || memory.op() != Op::PARAM || !is_open_in_order(a)) return {};
+    found = a.node;
+  }
+  if (!found || reduced_elements(found) * size(column) < kElementsToPack) return {};
+  return found;
+}
+
+// Its loops are those over outputs and those of the main reduce.
+bool Chooser::is_open_in_order(const Access& a) const {
+  return std::ranges::all_of(a.node.ranges(), [&](const UOp& r) {
+    return size(r) > 0 && (std::ranges::find(around_, r) != around_.end() ||
+                           std::ranges::find(main_ranges_, r) != main_ranges_.end());
+  });
+}
+
+int64_t Chooser::reduced_elements(const UOp& load) const {
+  int64_t elements = 1;
+  for (const UOp& r : main_ranges_)
+    if (is_open(load, r)) elements *= size(r);
+  return elements;
+}
+
+Chooser::Block Chooser::block(const UOp& packed, const UOp& column, const UOp& row) {
+  const int64_t w = lanes(column), all = vectors(column);
+  if (all * w != size(column)) add(OptKind::PADTO, column, w);
+  const int64_t most = spec_.l2_bytes * 5 / 8 / packed.dtype().bytes() / reduced_elements(packed) / w;
+  Block result;
+  // for few rows the copying takes longest: it reads longer pieces
+  const int64_t least = size(row) <= kFewRows ? kFewRowsVectors : kLeastVectors;
+  result.vectors = divisor(all, std::max(least, most));
+  UOps others;
+  for (const UOp& r : around_)
+    if (!same(r, column) && is_open(packed, r)) others.push_back(r);
+  if (!others.empty() && result.vectors == all) {
+    result.other = others.back();
+    result.steps = divisor(size(result.other), std::max<int64_t>(1, most / all));
+  }
+  for (const UOp& r : others)
+    opts_.push_back({OptKind::BLOCK, number_of(r), result.other && same(r, result.other) ? result.steps : 1});
+  if (result.vectors < all) opts_.push_back({OptKind::BLOCK, number_of(column), result.vectors * w});
+  opts_.push_back({OptKind::PACK, number_of(column), storage_of(packed.src(0)).arg().integer()});
+  return result;
+}
+
+}  // namespace quern::heuristic

@@ -1,0 +1,87 @@
+#include "quern/codegen/stream.h"
+
+#include <map>
+#include <set>
+
+#include "quern/codegen/rebuild.h"
+#include "quern/ir/linear.h"
+
+namespace quern {
+namespace {
+
+constexpr int64_t kLine = 64;  // bytes
+
+// An index as something, and a constant behind it.
+struct Place {
+  UOp start;  // none: 0
+  wide offset = 0;
+};
+Place place_of(const UOp& index) {
+  const UOp& position = position_of(index);
+  if (position.is_int_const()) return {{}, position.int_value()};
+  if (position.op() == Op::ADD && position.src(1).is_int_const())
+    return {position.src(0), position.src(1).int_value()};
+  return {position, 0};
+}
+
+// Whether n divides it, whatever the ranges in it are.
+bool is_multiple(const UOp& index, wide n) {
+  UOps terms{index};
+  while (!terms.empty()) {
+    const UOp u = std::move(terms.back());
+    terms.pop_back();
+    if (u.op() == Op::ADD)
+      terms.insert(terms.end(), u.src().begin(), u.src().end());
+    else if (!(u.is_int_const() && u.int_value() % n == 0) &&
+             !(u.op() == Op::MUL && u.src(1).is_int_const() && u.src(1).int_value() % n == 0))
+      return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+UOp mark_streams(const UOp& program, const DeviceSpec& spec) {
+  wide bytes = 0;
+  NodeSet read;
+  UOps stores;
+  walk(program, [&](const UOp& u) {
+    if (u.op() == Op::PARAM) bytes += wide{u.dtype().size()} * u.dtype().base().bytes();
+    if (u.op() == Op::LOAD) read.insert(storage_of(u.src(0)));
+    if (u.op() == Op::STORE && u.src().size() == 2 && storage_of(u.src(0)).op() == Op::PARAM &&
+        !has_gate(index_of_address(u.src(0))) && u.src(1).dtype().bytes() == spec.vector_bytes)
+      stores.push_back(u);
+  });
+  if (bytes < spec.l3_bytes || stores.empty()) return program;
+  // the vectors that are written behind the same start, by their number
+  std::map<std::pair<const void*, const void*>, std::set<wide>> together;
+  const auto key = [](const UOp& index) {
+    return std::pair<const void*, const void*>(storage_of(index).node(), place_of(index).start.node());
+  };
+  const auto elements = [](const UOp& store) { return wide{store.src(1).dtype().lanes()}; };
+  std::erase_if(stores, [&](const UOp& s) {
+    const UOp& index = index_of_address(s.src(0));
+    const Place place = place_of(index);
+    return read.contains(storage_of(index)) || place.offset % elements(s) != 0 ||
+           (place.start && !is_multiple(place.start, elements(s)));
+  });
+  for (const UOp& s : stores) {
+    const UOp& index = index_of_address(s.src(0));
+    together[key(index)].insert(place_of(index).offset / elements(s));
+  }
+  NodeSet streamed;
+  for (const UOp& s : stores) {
+    const UOp& index = index_of_address(s.src(0));
+    const std::set<wide>& all = together.at(key(index));
+    const wide vectors = std::max<wide>(1, kLine / spec.vector_bytes),
+               at = place_of(index).offset / elements(s);
+    bool whole = true;
+    for (wide i = at / vectors * vectors; i < at / vectors * vectors + vectors; i++) whole &= all.contains(i);
+    if (whole) streamed.insert(s);
+  }
+  return rebuild(program, [&](const UOp& u, const UOps& sources) -> UOp {
+    return streamed.contains(u) ? u.with_src(sources).rtag("stream") : UOp();
+  });
+}
+
+}  // namespace quern
