@@ -25,7 +25,7 @@ struct Name {
   const char* text;
   DType dtype;
 };
-constexpr std::array<Name, 14> kNames = {{{"BOOL", dtypes::bool_},
+constexpr std::array<Name, 15> kNames = {{{"BOOL", dtypes::bool_},
                                           {"U8", dtypes::uint8},
                                           {"I8", dtypes::int8},
                                           {"F8_E5M2", dtypes::fp8e5m2},
@@ -38,7 +38,8 @@ constexpr std::array<Name, 14> kNames = {{{"BOOL", dtypes::bool_},
                                           {"U32", dtypes::uint32},
                                           {"F32", dtypes::float32},
                                           {"F64", dtypes::float64},
-                                          {"I64", dtypes::int64}}};
+                                          {"I64", dtypes::int64},
+                                          {"U64", dtypes::uint64}}};
 
 // What the header says of one tensor.
 struct Entry {
@@ -162,6 +163,7 @@ class Reader {
   // One behind the other, without gaps: what nobody refers to could hide something.
   void check_places(const std::vector<Entry>& all) const {
     std::vector<const Entry*> sorted;
+    sorted.reserve(all.size());
     for (const Entry& e : all) sorted.push_back(&e);
     std::ranges::sort(sorted, [](const Entry* a, const Entry* b) {
       return std::pair(a->begin, a->end) < std::pair(b->begin, b->end);

@@ -37,6 +37,7 @@ void NewFile::fail(const char* what) {
 
 NewFile::NewFile(std::string path) : path_(std::move(path)) {
   static std::atomic<uint64_t> next{0};
+  if (path_.empty()) throw Error("a file cannot be written without a name");
   if (std::filesystem::is_symlink(path_)) path_ = std::filesystem::weakly_canonical(path_).string();
   if (std::filesystem::is_directory(path_)) throw Error(fmt::format("{} is a folder", path_));
   temporary_ = fmt::format("{}.{}.{}.part", path_, ::getpid(), next++);

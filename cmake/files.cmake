@@ -1,0 +1,42 @@
+# Libraries for some files: zlib (compressed archives), libpng and libjpeg (pictures). Without one of them, reading such
+# a file is an error that says so. They are linked by their paths, so that a project that finds quern does not have to
+# find them.
+option(QUERN_ZLIB "Read compressed archives, with zlib" ON)
+option(QUERN_PNG "Read and write PNG, with libpng" ON)
+option(QUERN_JPEG "Read JPEG, with libjpeg" ON)
+
+function(use_file_library target name package debian sources)
+  if(NOT QUERN_${name})
+    return()
+  endif()
+  find_package(${package} QUIET)
+  if(NOT ${package}_FOUND)
+    message(WARNING "${package} (Debian: ${debian}) is not there: quern is built without it")
+    return()
+  endif()
+  set_property(SOURCE ${sources} APPEND PROPERTY COMPILE_DEFINITIONS QUERN_HAVE_${name})
+  foreach(include ${${package}_INCLUDE_DIRS})
+    if(NOT include IN_LIST CMAKE_CXX_IMPLICIT_INCLUDE_DIRECTORIES)
+      set_property(SOURCE ${sources} APPEND PROPERTY COMPILE_OPTIONS -isystem ${include})
+    endif()
+  endforeach()
+  target_link_libraries(${target} PRIVATE ${${package}_LIBRARIES})
+endfunction()
+
+function(use_file_libraries target)
+  use_file_library(${target} PNG PNG libpng-dev quern/io/image_png.cpp)
+  use_file_library(${target} JPEG JPEG libjpeg62-turbo-dev quern/io/image_jpeg.cpp)
+  use_file_library(${target} ZLIB ZLIB zlib1g-dev quern/io/inflate.cpp)
+  watch_file_readers()
+endfunction()
+
+# Of programs that libFuzzer drives: which way the readers of files went is what it learns from. (The runtime of the
+# address sanitizer has what this calls, so that other programs are linked as ever.)
+function(watch_file_readers)
+  if(CMAKE_CXX_FLAGS MATCHES "fsanitize=address" AND CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+    set(readers ${library_sources})
+    list(FILTER readers INCLUDE REGEX "/quern/io/")
+    set_property(SOURCE ${readers} APPEND PROPERTY COMPILE_OPTIONS -fsanitize=fuzzer-no-link)
+    set_property(SOURCE ${readers} PROPERTY SKIP_PRECOMPILE_HEADERS ON)
+  endif()
+endfunction()

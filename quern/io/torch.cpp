@@ -1,0 +1,284 @@
+#include "quern/io/torch.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <optional>
+
+#include "quern/engine/data.h"
+#include "quern/io/mapped_file.h"
+#include "quern/io/pickle.h"
+#include "quern/io/strided.h"
+#include "quern/io/zip.h"
+#include "quern/ir/error.h"
+
+namespace quern::io {
+namespace {
+
+using Kind = Pickled::Kind;
+
+constexpr int kMostDepth = 64;
+constexpr uint64_t kMostUses =
+    16;  // of each value: a list may contain a list twice that contains a list twice ...
+
+struct Name {
+  const char* text;
+  DType dtype;
+};
+constexpr std::array<Name, 10> kStorages = {{{"torch.FloatStorage", dtypes::float32},
+                                             {"torch.DoubleStorage", dtypes::float64},
+                                             {"torch.HalfStorage", dtypes::float16},
+                                             {"torch.BFloat16Storage", dtypes::bfloat16},
+                                             {"torch.LongStorage", dtypes::int64},
+                                             {"torch.IntStorage", dtypes::int32},
+                                             {"torch.ShortStorage", dtypes::int16},
+                                             {"torch.CharStorage", dtypes::int8},
+                                             {"torch.ByteStorage", dtypes::uint8},
+                                             {"torch.BoolStorage", dtypes::bool_}}};
+constexpr const char* kUntyped = "torch.storage.UntypedStorage";  // its dtype stands with the tensor
+constexpr std::array<Name, 15> kDTypes = {{{"torch.float32", dtypes::float32},
+                                           {"torch.float64", dtypes::float64},
+                                           {"torch.float16", dtypes::float16},
+                                           {"torch.bfloat16", dtypes::bfloat16},
+                                           {"torch.float8_e4m3fn", dtypes::fp8e4m3},
+                                           {"torch.float8_e5m2", dtypes::fp8e5m2},
+                                           {"torch.int64", dtypes::int64},
+                                           {"torch.int32", dtypes::int32},
+                                           {"torch.int16", dtypes::int16},
+                                           {"torch.int8", dtypes::int8},
+                                           {"torch.uint64", dtypes::uint64},
+                                           {"torch.uint32", dtypes::uint32},
+                                           {"torch.uint16", dtypes::uint16},
+                                           {"torch.uint8", dtypes::uint8},
+                                           {"torch.bool", dtypes::bool_}}};
+
+constexpr const char *kTensor = "torch._utils._rebuild_tensor_v2",
+                     *kTensorOfDType = "torch._utils._rebuild_tensor_v3",
+                     *kParameter = "torch._utils._rebuild_parameter",
+                     *kParameterWithState = "torch._utils._rebuild_parameter_with_state",
+                     *kOfClass = "torch._tensor._rebuild_from_type_v2";
+// Besides storages, dtypes and tensors: containers, and values that are no tensors and left out.
+constexpr std::array<const char*, 18> kHarmless = {"collections.OrderedDict",
+                                                   "collections.defaultdict",
+                                                   "builtins.set",
+                                                   "builtins.frozenset",
+                                                   "builtins.list",
+                                                   "builtins.dict",
+                                                   "builtins.int",
+                                                   "builtins.float",
+                                                   "__builtin__.set",
+                                                   "__builtin__.frozenset",
+                                                   "__builtin__.list",
+                                                   "__builtin__.dict",
+                                                   "__builtin__.int",
+                                                   "__builtin__.float",
+                                                   "_codecs.encode",
+                                                   "torch.Size",
+                                                   "torch.device",
+                                                   "torch.Tensor"};
+
+template <size_t count>
+std::optional<DType> dtype_in(const std::array<Name, count>& names, const std::string& text) {
+  for (const Name& n : names)
+    if (text == n.text) return n.dtype;
+  return std::nullopt;
+}
+
+bool is_tensor_maker(const std::string& global) {
+  return global == kTensor || global == kTensorOfDType || global == kParameter ||
+         global == kParameterWithState || global == kOfClass;
+}
+
+bool is_allowed(const std::string& global) {
+  return is_tensor_maker(global) || std::ranges::count(kHarmless, global) > 0 || global == kUntyped ||
+         global == "torch.nn.parameter.Parameter" || dtype_in(kStorages, global) || dtype_in(kDTypes, global);
+}
+
+class Checkpoint {
+ public:
+  Checkpoint(std::span<std::byte> bytes, const std::string& file, const std::shared_ptr<void>& keep_alive)
+      : file_(file), keep_alive_(keep_alive), in_({}, file, "PyTorch") {
+    if (bytes.size() >= 2 && std::to_integer<int>(bytes[0]) == 0x80)
+      in_.refuse(
+          "it is of PyTorch before 1.6, or was saved with _use_new_zipfile_serialization=False; save it "
+          "again");
+    for (ZipEntry& entry : zip_entries(bytes, file)) entries_.emplace(entry.name, std::move(entry));
+    find_folder();
+    if (const ZipEntry* order = entry("byteorder");
+        order != nullptr && text_of(unpacked(*order, file_, keep_alive_, true).bytes) != "little")
+      in_.refuse("it is not little endian");
+    const Held held = unpacked(*entry("data.pkl"), file_, keep_alive_, true);
+    ByteReader in(held.bytes, file, "PyTorch");
+    pickle_ = read_pickle(in, is_allowed);
+  }
+
+  StateDict tensors() {
+    StateDict all;
+    collect("", pickle_.root, 0, all);
+    return all;
+  }
+
+ private:
+  [[noreturn]] void refuse(const std::string& why) const { in_.refuse(why); }
+
+  const ZipEntry* entry(const std::string& name) const {
+    const auto found = entries_.find(folder_ + name);
+    return found == entries_.end() ? nullptr : &found->second;
+  }
+
+  // All of it stands in a folder, which is called as the file once was.
+  void find_folder() {
+    for (const auto& [name, e] : entries_) {
+      const size_t slash = name.find('/');
+      if (slash == std::string::npos || name.substr(slash) != "/data.pkl") continue;
+      folder_ = name.substr(0, slash + 1);
+      return;
+    }
+    refuse("there is no data.pkl in it");
+  }
+
+  static std::string joined(const std::string& before, const std::string& name) {
+    return before.empty() ? name : before + "." + name;
+  }
+
+  void collect(const std::string& path, uint32_t at, int depth, StateDict& all) {
+    const Pickled& value = pickle_[at];
+    if (depth > kMostDepth) refuse(fmt::format("'{}' is nested too deeply", path));
+    if (++seen_ > kMostUses * pickle_.values.size()) refuse("its values contain each other too often");
+    if (value.kind == Kind::List || value.kind == Kind::Tuple) {
+      for (size_t i = 0; i < value.items.size(); i++)
+        collect(joined(path, std::to_string(i)), value.items[i], depth + 1, all);
+    } else if (value.kind == Kind::Dict) {
+      for (size_t i = 0; i < value.items.size(); i += 2)
+        collect(joined(path, key(value.items[i], path)), value.items[i + 1], depth + 1, all);
+    } else if (value.kind == Kind::Call && is_tensor_maker(pickle_[value.items[0]].text)) {
+      if (!all.emplace(path, tensor(path, value.items[0], value.items[1])).second)
+        refuse(fmt::format("there are two tensors '{}'", path));
+    }
+  }
+
+  std::string key(uint32_t at, const std::string& path) const {
+    const Pickled& value = pickle_[at];
+    if (value.kind == Kind::Text) return value.text;
+    if (value.kind == Kind::Int) return std::to_string(value.integer);
+    refuse(fmt::format("the dictionary '{}' has a {} as a key", path, name(value.kind)));
+  }
+
+  // An argument of a call that makes a tensor.
+  const Pickled& argument(const std::string& path, const Pickled& arguments, size_t i, Kind kind) const {
+    if (i >= arguments.items.size())
+      refuse(fmt::format("tensor '{}' is made from {} values", path, arguments.items.size()));
+    const Pickled& value = pickle_[arguments.items[i]];
+    if (value.kind != kind)
+      refuse(
+          fmt::format("tensor '{}': value {} is a {}, expected a {}", path, i, name(value.kind), name(kind)));
+    return value;
+  }
+
+  std::vector<int64_t> integers(const std::string& path, const Pickled& arguments, size_t i) const {
+    // A torch.Size is a call of it with the tuple.
+    const Pickled* tuple = i < arguments.items.size() ? &pickle_[arguments.items[i]] : nullptr;
+    if (tuple != nullptr && tuple->kind == Kind::Call && pickle_[tuple->items[0]].text == "torch.Size")
+      tuple = &argument(path, pickle_[tuple->items[1]], 0, Kind::Tuple);
+    else
+      tuple = &argument(path, arguments, i, Kind::Tuple);
+    std::vector<int64_t> all;
+    all.reserve(tuple->items.size());
+    for (size_t k = 0; k < tuple->items.size(); k++)
+      all.push_back(argument(path, *tuple, k, Kind::Int).integer);
+    return all;
+  }
+
+  Tensor tensor(const std::string& path, uint32_t function_at, uint32_t arguments_at) {
+    // Parameters and tensors with attributes are tensors inside another call.
+    for (int depth = 0; depth < 4; depth++) {
+      const std::string& function = pickle_[function_at].text;
+      const Pickled& arguments = pickle_[arguments_at];
+      if (function == kTensor || function == kTensorOfDType)
+        return rebuilt(path, arguments, function == kTensorOfDType);
+      if (function == kParameter || function == kParameterWithState) {
+        const Pickled& call = argument(path, arguments, 0, Kind::Call);
+        function_at = call.items[0];
+        arguments_at = call.items[1];
+      } else if (function == kOfClass) {  // of (function, class, arguments, attributes)
+        argument(path, arguments, 0, Kind::Global);
+        argument(path, arguments, 2, Kind::Tuple);
+        function_at = arguments.items[0];
+        arguments_at = arguments.items[2];
+      } else {
+        refuse(fmt::format("tensor '{}' is made by '{}'", path, function));
+      }
+    }
+    refuse(fmt::format("tensor '{}' is nested too deeply", path));
+  }
+
+  // (storage, offset, sizes, strides, requires_grad, hooks), and a dtype if the storage has none.
+  Tensor rebuilt(const std::string& path, const Pickled& arguments, bool has_dtype) {
+    const Pickled& persistent = argument(path, arguments, 0, Kind::Persistent);
+    const int64_t offset = argument(path, arguments, 1, Kind::Int).integer;
+    const std::vector<int64_t> sizes = integers(path, arguments, 2), strides = integers(path, arguments, 3);
+    std::optional<DType> dtype;
+    if (has_dtype) {
+      const std::string& text = argument(path, arguments, 6, Kind::Global).text;
+      dtype = dtype_in(kDTypes, text);
+      if (!dtype) refuse(fmt::format("tensor '{}' has '{}' as its dtype", path, text));
+    }
+    const Tensor memory = storage(path, persistent, dtype);
+    try {
+      return strided(memory, offset, sizes, strides);
+    } catch (const ShapeError& e) {
+      refuse(fmt::format("tensor '{}': {}", path, e.what()));
+    }
+  }
+
+  // ('storage', its class, the name of its entry, its device, its number of elements)
+  Tensor storage(const std::string& path, const Pickled& persistent, std::optional<DType> dtype) {
+    const Pickled& facts = argument(path, persistent, 0, Kind::Tuple);
+    if (argument(path, facts, 0, Kind::Text).text != "storage")
+      refuse(fmt::format("tensor '{}' is of a '{}'", path, argument(path, facts, 0, Kind::Text).text));
+    const std::string& type = argument(path, facts, 1, Kind::Global).text;
+    const std::string& key = argument(path, facts, 2, Kind::Text).text;
+    const int64_t elements = argument(path, facts, 4, Kind::Int).integer;
+    const bool is_untyped = type == kUntyped;
+    if (!dtype) dtype = dtype_in(kStorages, type);
+    if (!dtype) refuse(fmt::format("tensor '{}' has memory of '{}'", path, type));
+    const ZipEntry* const found = entry("data/" + key);
+    if (found == nullptr) refuse(fmt::format("tensor '{}': there is no {}data/{}", path, folder_, key));
+    const uint64_t width = is_untyped ? 1 : static_cast<uint64_t>(dtype->bytes());
+    if (elements < 0 || found->size / width < static_cast<uint64_t>(elements))
+      refuse(fmt::format("tensor '{}': {}data/{} has {} bytes, {} elements of {} are expected", path, folder_,
+                         key, found->size, elements, is_untyped ? "one byte" : dtype->name()));
+    const auto known = storages_.find(key);
+    if (known != storages_.end() && known->second.dtype() == *dtype) return known->second;
+    const Held held = unpacked(*found, file_, keep_alive_, false);
+    const uint64_t whole = found->size / static_cast<uint64_t>(dtype->bytes());
+    const Tensor memory = tensor_in_place(held.bytes.first(whole * static_cast<uint64_t>(dtype->bytes())),
+                                          {static_cast<int64_t>(whole)}, *dtype, held.keep_alive);
+    return storages_.insert_or_assign(key, memory).first->second;
+  }
+
+  const std::string& file_;
+  const std::shared_ptr<void>& keep_alive_;
+  ByteReader in_;
+  std::map<std::string, ZipEntry> entries_;
+  std::string folder_;
+  Pickle pickle_;
+  std::map<std::string, Tensor> storages_;  // as tensors of one axis
+  uint64_t seen_ = 0;
+};
+
+}  // namespace
+
+StateDict torch_parse(std::span<std::byte> bytes, const std::string& name,
+                      const std::shared_ptr<void>& keep_alive) {
+  return Checkpoint(bytes, name, keep_alive).tensors();
+}
+
+StateDict torch_load(const std::string& path) {
+  const auto file = MappedFile::open(path);
+  return torch_parse(file->bytes(), path, file);
+}
+
+}  // namespace quern::io
