@@ -9,8 +9,10 @@ int main() {
   const Tensor x = Tensor::from<float>({-2, -1, 0, 1, 2});
   const Tensor y = (x * x * x).sum();
   const Tensor slope = y.gradient({x})[0];
+  const Tensor bend =
+      slope.sum().gradient({x})[0];  // before slope runs: numbers do not know how they came to be
   std::cout << "d/dx x^3 = " << slope << "\n";
-  std::cout << "and once more: " << slope.sum().gradient({x})[0] << "\n";
+  std::cout << "and once more: " << bend << "\n";
 
   // backward() adds to the grad of every tensor that requires one: a line is fitted to four points.
   const Tensor points = Tensor::from<float>({0, 1, 2, 3}), values = Tensor::from<float>({1, 3, 5, 7});

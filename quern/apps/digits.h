@@ -48,7 +48,7 @@ struct TrainingProgress {
   double loss, images_per_second;
 };
 struct TrainingSettings {
-  int64_t epochs = 20, batch = 64;
+  int64_t epochs = 8, batch = 64;
   uint64_t seed = 1;
 };
 TrainingReport train(const DigitNet& net, const Digits& digits, const TrainingSettings& settings,

@@ -143,7 +143,8 @@ class Gatherer {
         sources.clear();
         bool changed = false;
         for (size_t i = 0; i < u.src().size(); i++) {
-          sources.push_back(*(as_place && i == 0 ? places : done).find(u.src(i)));
+          const bool is_place = (as_place && i == 0) || u.op() == Op::CALL;  // it writes to its arguments
+          sources.push_back(*(is_place ? places : done).find(u.src(i)));
           changed |= !same(sources.back(), u.src(i));
         }
         return changed ? u.with_src(sources) : u;

@@ -19,24 +19,21 @@ def demo(*arguments, **variables):
 class DemoTest(unittest.TestCase):
     def test_learns_to_read_digits(self):
         with tempfile.TemporaryDirectory() as folder:
-            files = [pathlib.Path(folder) / name for name in ("a.safetensors", "b.safetensors")]
-            texts = []
-            for file in files:
-                status, text, errors = demo("--epochs", "6", "--save", str(file))
-                self.assertEqual((status, errors), (0, ""))
-                texts.append(text)
-            right = float(re.search(r"it reads ([\d.]+)% right", texts[0])[1])
-            self.assertGreaterEqual(right, 97)
-            self.assertRegex(texts[0], r"forward, backward and Adam, is \d+ kernels")
-            self.assertIn("is a", texts[0])
-            self.assertEqual(files[0].read_bytes(), files[1].read_bytes())  # the same seed, the same bits
+            status, text, errors = demo("--epochs", "6", "--save", str(pathlib.Path(folder) / "net.safetensors"))
+        self.assertEqual((status, errors), (0, ""))
+        self.assertGreaterEqual(float(re.search(r"it reads ([\d.]+)% right", text)[1]), 97)
+        self.assertRegex(text, r"forward, backward and Adam, is \d+ kernels")
+        self.assertIn("is a", text)
 
-    def test_another_seed_is_another_network(self):
+    def test_the_same_seed_gives_the_same_bits(self):
         with tempfile.TemporaryDirectory() as folder:
-            a, b = pathlib.Path(folder) / "a", pathlib.Path(folder) / "b"
-            for file, seed in ((a, "1"), (b, "2")):
+            files = []
+            for seed in ("1", "1", "2"):
+                file = pathlib.Path(folder) / f"{len(files)}.safetensors"
                 self.assertEqual(demo("--epochs", "1", "--seed", seed, "--save", str(file))[0], 0)
-            self.assertNotEqual(a.read_bytes(), b.read_bytes())
+                files.append(file.read_bytes())
+        self.assertEqual(files[0], files[1])
+        self.assertNotEqual(files[0], files[2])
 
     def test_wrong_use(self):
         for arguments in (["--epochs", "0"], ["--epochs", "many"], ["--seed"], ["--unknown"]):

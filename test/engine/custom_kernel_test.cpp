@@ -48,6 +48,19 @@ class CustomKernel : public testing::TestWithParam<const char*> {
   }
 };
 
+TEST_P(CustomKernel, WhatItWritesIsInItsResultAndNotInItsArgument) {
+  const Tensor out = full(4, -1).contiguous().realize(), in = given({1, 2, 3, 4}).contiguous().realize();
+  const auto results = custom_kernel({out, in}, [](const UOps& p) {
+    const UOp i = UOp::range(4, 0);
+    return loop(store(p[0], i, element(p[1], i)), i);
+  });
+  EXPECT_THAT(values(results[0]), ElementsAre(1, 2, 3, 4));
+  EXPECT_THAT(values(out), ElementsAre(-1, -1, -1, -1));
+  EXPECT_THAT(values(results[1]), ElementsAre(1, 2, 3, 4));
+  EXPECT_THAT(values(in), ElementsAre(1, 2, 3, 4));
+  EXPECT_THAT(values(results[0]), ElementsAre(1, 2, 3, 4));
+}
+
 TEST_P(CustomKernel, IndicesFromMemoryReadNothingOutside) {  // out[i] = in[indices[i]]
   const auto result = custom_kernel(
       {full(5, -1), given({10, 11, 12}), indices({2, 3, -1, 0, int64_t{1} << 60})}, [](const UOps& p) {
