@@ -124,11 +124,11 @@ UOp sum_rows(const UOp& program, const DeviceSpec& spec) {
       k.reduce.src(0).substitute_open({{k.column, column(second)}, {k.row, rows * kRowsAtOnce + row}});
   const UOp sum = UOp::make(Op::REDUCE, dtype, {value, row}, k.reduce.arg());
   const UOp place = at({zeros, rows}, second);
-  const UOp sums = end(store(place, UOp::alu(op, {load(place), sum})), {rows, second});
+  const UOp added = end(store(place, UOp::alu(op, {load(place), sum})), {rows, second});
   // what becomes of them
   const UOp last = UOp::range(part, next++, AxisKind::LOOP);
   const UOp result =
-      k.store.substitute({{k.reduce, load(at({sums}, last))}}).substitute_open({{k.column, column(last)}});
+      k.store.substitute({{k.reduce, load(at({added}, last))}}).substitute_open({{k.column, column(last)}});
   UOps closed = around;
   closed.push_back(last);
   return graph_rewrite(program.with_src(UOps{end(result, closed)}), symbolic, {.name = "sum rows"});
