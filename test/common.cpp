@@ -1,6 +1,10 @@
 // The environment of all tests, also of those that are run by hand: what is set already stays.
 #include <cstdlib>
 
+// What a driver of OpenCL loses is not ours. (Asked for by the sanitizer.)
+extern "C" const char* __lsan_default_suppressions();  // NOLINT(bugprone-reserved-identifier)
+extern "C" const char* __lsan_default_suppressions() { return "leak:libpocl\nleak:libLLVM-15\n"; }  // NOLINT
+
 namespace {
 
 const bool prepared = [] {
