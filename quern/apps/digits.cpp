@@ -114,6 +114,7 @@ TrainingReport train(const DigitNet& net, const Digits& digits, const TrainingSe
     if (in_epoch == 0) mix(order, random);
     if (i == 2) replays = Clock::now();  // the function has run twice; from now on it is replayed
     std::vector<int32_t> which;
+    which.reserve(static_cast<size_t>(settings.batch));
     for (int64_t k = 0; k < settings.batch; k++)
       which.push_back(static_cast<int32_t>(order[static_cast<size_t>(in_epoch * settings.batch + k)]));
     optimiser.set_lr(rate(i));
