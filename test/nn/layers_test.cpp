@@ -6,9 +6,9 @@
 
 #include <cmath>
 
-#include "quern/ir/error.h"
 #include "quern/nn/norms.h"
 #include "quern/tensor/training.h"
+#include "test/nn/error_of.h"
 #include "test/ops/row.h"
 
 namespace quern::optest {
@@ -324,15 +324,6 @@ TEST(Layers, DropoutFollowsTheMode) {
     EXPECT_EQ(x.dropout(0.5).sum().item<float>(), 1000);
   }
   EXPECT_TRUE(is_training());
-}
-
-std::string error_of(const std::function<void()>& run) {
-  try {
-    run();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
 }
 
 TEST(Layers, WrongUse) {

@@ -6,8 +6,8 @@
 
 #include <cmath>
 
-#include "quern/ir/error.h"
 #include "quern/nn/training.h"
+#include "test/nn/error_of.h"
 
 namespace quern::nn {
 namespace {
@@ -211,15 +211,6 @@ TEST(Optimisers, NarrowParametersAreSteppedInFloat32) {
   optimiser.step();
   EXPECT_EQ(w.dtype(), dtypes::bfloat16);
   EXPECT_THAT(w.f32().to_vector<float>(), testing::ElementsAre(0.875F, 1.875F));
-}
-
-std::string error_of(const std::function<void()>& run) {
-  try {
-    run();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
 }
 
 TEST(Optimisers, WrongUse) {

@@ -4,9 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "quern/ir/error.h"
 #include "quern/nn/layers.h"
 #include "quern/nn/norms.h"
+#include "test/nn/error_of.h"
 
 namespace quern::nn {
 namespace {
@@ -48,15 +48,6 @@ TEST(State, LoadsByName) {
   load_state_dict(to, get_state_dict(from));
   EXPECT_EQ(from.first.weight.to_vector<float>(), to.first.weight.to_vector<float>());
   EXPECT_NE(from.first.weight.state(), to.first.weight.state());
-}
-
-std::string error_of(const std::function<void()>& run) {
-  try {
-    run();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
 }
 
 TEST(State, WhatDoesNotFitIsNamed) {
