@@ -1,8 +1,10 @@
 # LLVM 19 makes the device CPU. Without it there is no such device, and tensors are computed by INTERP.
-# Its headers are seen by the few sources that need them only; the shared library is linked by its path, so that a
-# project that finds quern does not have to find LLVM.
+# Only the module quern_llvm is linked with it, and it is loaded when something has to be compiled (see
+# quern/runtime/cpu/llvm_module.h): neither a program that finds all its kernels on disk nor a project that finds quern has to
+# do with LLVM.
 option(QUERN_LLVM "Build the device CPU, with LLVM 19" ON)
-set(llvm_sources "/quern/(render/llvm|runtime/cpu/).*\\.cpp$")
+set(cpu_sources "/quern/(render/llvm|runtime/cpu/).*\\.cpp$")
+set(module_sources "/quern/(render/llvm.*|runtime/cpu/(compile|disassemble|llvm_module))\\.cpp$")
 set(llvm_library "")
 if(QUERN_LLVM)
   find_package(LLVM 19.1 CONFIG QUIET HINTS /usr/lib/llvm-19)
@@ -13,21 +15,48 @@ if(QUERN_LLVM)
   endif()
 endif()
 list(FILTER library_headers EXCLUDE REGEX "/quern/(render/llvm_ops|runtime/cpu/succeed)\\.h$")  # it includes LLVM's: not for users
+set(llvm_module_sources ${library_sources})
+list(FILTER llvm_module_sources INCLUDE REGEX ${module_sources})
+list(FILTER library_sources EXCLUDE REGEX ${module_sources})
 if(NOT llvm_library)
-  list(FILTER library_sources EXCLUDE REGEX ${llvm_sources})
+  list(FILTER library_sources EXCLUDE REGEX ${cpu_sources})
 endif()
 
+# The module. Sources of values (dtypes, args, constants) are compiled into it, too: they have no state. What has state, nodes
+# above all, it gets from the core that loads it, and its own names are not seen by others.
+function(add_llvm_module)
+  list(TRANSFORM LLVM_INCLUDE_DIRS PREPEND "-isystem;" OUTPUT_VARIABLE includes)
+  separate_arguments(definitions NATIVE_COMMAND "${LLVM_DEFINITIONS}")
+  set(values arg const dtype error format_library op)
+  list(TRANSFORM values REPLACE "(.+)" "quern/ir/\\1.cpp")
+  add_library(quern_llvm MODULE ${llvm_module_sources} ${values} ${PROJECT_BINARY_DIR}/codegen_version.cpp)
+  target_compile_options(quern_llvm PRIVATE $<$<CONFIG:Release>:-O3> ${includes} ${definitions} -Wno-unused-parameter)
+  target_include_directories(quern_llvm PRIVATE ${PROJECT_SOURCE_DIR})
+  target_link_libraries(quern_llvm PRIVATE quern_fmt quern_warnings ${llvm_library})
+  set(exported ${PROJECT_SOURCE_DIR}/cmake/llvm_module.map)
+  target_link_options(quern_llvm PRIVATE -Wl,--version-script=${exported})
+  if(NOT CMAKE_CXX_FLAGS MATCHES "fsanitize")  # whose functions are those of the program
+    target_link_options(quern_llvm PRIVATE -Wl,-z,defs)
+  endif()
+  set_target_properties(quern_llvm PROPERTIES LINK_DEPENDS ${exported} INSTALL_RPATH_USE_LINK_PATH ON)
+endfunction()
+
+# `target` is the core: it is built after the module, and programs that are linked with it look where the module is.
 function(use_llvm target)
   if(NOT llvm_library)
     return()
   endif()
-  set(users ${library_sources})
-  list(FILTER users INCLUDE REGEX ${llvm_sources})
-  separate_arguments(definitions NATIVE_COMMAND "${LLVM_DEFINITIONS}")
-  list(TRANSFORM LLVM_INCLUDE_DIRS PREPEND "-isystem;" OUTPUT_VARIABLE includes)
-  set_source_files_properties(${users} PROPERTIES SKIP_PRECOMPILE_HEADERS ON SKIP_UNITY_BUILD_INCLUSION ON
-                              COMPILE_OPTIONS "${includes};${definitions};-Wno-unused-parameter")
-  target_link_libraries(${target} PRIVATE ${llvm_library})
+  include(GNUInstallDirs)
+  add_llvm_module()
+  add_dependencies(${target} quern_llvm)
+  set_property(SOURCE quern/runtime/cpu/load_llvm.cpp PROPERTY COMPILE_DEFINITIONS
+               QUERN_LIBRARY_FOLDER="${CMAKE_INSTALL_FULL_LIBDIR}")
+  set_property(SOURCE quern/runtime/cpu/host.cpp PROPERTY COMPILE_DEFINITIONS
+               QUERN_LLVM_LIBRARY="${llvm_library}" QUERN_LLVM_VERSION="${LLVM_PACKAGE_VERSION}")
   set_source_files_properties(quern/runtime/device.cpp quern/tensor/tensor.cpp
                               PROPERTIES COMPILE_DEFINITIONS QUERN_HAVE_LLVM)
+  target_link_libraries(${target} PRIVATE ${CMAKE_DL_LIBS})
+  target_link_options(${target} INTERFACE
+    $<BUILD_INTERFACE:-Wl,-rpath,${PROJECT_BINARY_DIR}>
+    $<INSTALL_INTERFACE:-Wl,-rpath,$<INSTALL_PREFIX>/${CMAKE_INSTALL_LIBDIR}>)
 endfunction()

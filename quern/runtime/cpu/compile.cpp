@@ -1,7 +1,6 @@
 #include "quern/runtime/cpu/compile.h"
 
 #include <fmt/format.h>
-#include <llvm-c/Core.h>
 #include <llvm/ADT/SmallVector.h>
 #include <llvm/ExecutionEngine/Orc/JITTargetMachineBuilder.h>
 #include <llvm/IR/LegacyPassManager.h>
@@ -10,13 +9,11 @@
 #include <llvm/Passes/PassBuilder.h>
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/Target/TargetMachine.h>
-#include <llvm/TargetParser/Host.h>
 
 #include <algorithm>
 #include <mutex>
 #include <vector>
 
-#include "quern/ir/codegen_version.h"
 #include "quern/ir/error.h"
 #include "quern/render/llvm.h"
 #include "quern/runtime/cpu/succeed.h"
@@ -200,45 +197,6 @@ std::string assembly_for(const LinearProgram& program, const std::string& triple
   const LlvmProgram made = rendered(program, context, *machine, true);
   optimise(*made.module, *machine, passes_for(program));
   return emit(*made.module, *machine, llvm::CodeGenFileType::AssemblyFile);
-}
-
-const Host& host() {
-  static const Host found = [] {
-    Texts all;
-    bool avx512 = false, avx2 = false, converts = false, fma = false;
-    for (const auto& feature : llvm::sys::getHostCPUFeatures()) {
-      const llvm::StringRef name = feature.getKey();
-      all.push_back((feature.getValue() ? "+" : "-") + name.str());
-      if (!feature.getValue()) continue;
-      avx512 |= name == "avx512f", avx2 |= name == "avx2", fma |= name == "fma";
-      converts |= name == "f16c" || name == "fullfp16";
-    }
-    std::ranges::sort(all);
-#if defined(__aarch64__)
-    constexpr bool is_arm = true;
-#else
-    constexpr bool is_arm = false;
-#endif
-    return Host{llvm::sys::getHostCPUName().str(),
-                fmt::format("{}", fmt::join(all, ",")),
-                avx512 ? 64
-                : avx2 ? 32
-                       : 16,
-                avx512 || is_arm ? 32 : 16,
-                converts,
-                fma || is_arm};
-  }();
-  return found;
-}
-
-const std::string& compiler_key() {
-  static const std::string key = [] {
-    unsigned version[3] = {};  // of the library that is loaded
-    LLVMGetVersion(&version[0], &version[1], &version[2]);
-    return fmt::format("{} {} {} LLVM {}", kCodegenVersion, host().name, host().features,
-                       fmt::join(version, "."));
-  }();
-  return key;
 }
 
 std::string llvm_text(const LinearProgram& program, bool optimised) {

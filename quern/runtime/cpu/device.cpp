@@ -10,7 +10,7 @@
 #include "quern/ir/env.h"
 #include "quern/render/c.h"
 #include "quern/runtime/cpu/batch.h"
-#include "quern/runtime/cpu/compile.h"
+#include "quern/runtime/cpu/host.h"
 #include "quern/runtime/cpu/program.h"
 #include "quern/runtime/devices.h"
 #include "quern/runtime/host_memory.h"

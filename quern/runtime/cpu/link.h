@@ -1,9 +1,8 @@
-// Machine code in an object file to a function in this process. Needs no code generator.
+// Machine code in an object file to a function in this process. Needs no LLVM.
 #pragma once
 
 #include <cstdint>
 #include <memory>
-#include <string>
 
 #include "quern/runtime/cpu/code.h"
 
@@ -16,6 +15,8 @@ struct Linked {
   Function function = nullptr;
   std::shared_ptr<void> memory;  // the function can be called for as long as this lives
 };
+
+// An Error if the object is not one that compile() makes, whatever it is.
 Linked link(const Code& code);
 
 }  // namespace quern::cpu

@@ -10,6 +10,7 @@
 #include "quern/ir/env.h"
 #include "quern/runtime/cpu/compile.h"
 #include "quern/runtime/cpu/disassemble.h"
+#include "quern/runtime/cpu/host.h"
 #include "quern/runtime/disk_cache.h"
 #include "quern/runtime/host_memory.h"
 #include "quern/runtime/pool.h"
@@ -25,34 +26,54 @@ bool wants_to_see() {
          !env::REWRITE_TRACE().empty();
 }
 
-std::optional<Code> kept(DiskCache* cache, const std::string& key) {
+// None: it is not there, or cannot be used.
+std::optional<CodeInMemory> kept(DiskCache* cache, const std::string& key) {
   if (cache == nullptr || key.empty() || wants_to_see()) return {};
   const std::optional<std::string> bytes = cache->find(key);
-  return bytes ? Code::from(*bytes) : std::nullopt;
+  std::optional<Code> code = bytes ? Code::from(*bytes) : std::nullopt;
+  if (!code) return {};
+  try {
+    Linked linked = link(*code);
+    return CodeInMemory{std::move(*code), std::move(linked)};
+  } catch (const Error& e) {
+    if (env::DEBUG() >= 1)
+      std::fputs(fmt::format("cache  {:<28} not used, {}\n", code->name, e.what()).c_str(), stderr);
+    return {};
+  }
 }
 
-Code made(const ProgramSource& source, bool no_alias) {
+CodeInMemory made(const ProgramSource& source, bool no_alias) {
   LinearProgram program = source.lower();
   if (!no_alias && program.in_order) program = program.in_order();
   if (env::DEBUG() >= 7) std::fputs(llvm_text(program, false).c_str(), stderr);
-  return compile(program, no_alias);
+  Code code = compile(program, no_alias);
+  Linked linked = link(code);
+  return {std::move(code), std::move(linked)};
 }
 
-Code code_of(const ProgramSource& source, bool no_alias) {
+CodeInMemory kept_or_made(const ProgramSource& source, bool no_alias) {
   DiskCache* const cache = source.key.empty() ? nullptr : DiskCache::get();
   const std::string key =
       cache == nullptr ? "" : fmt::format("CPU {}\n{}\n{}", no_alias ? 1 : 0, compiler_key(), source.key);
-  if (std::optional<Code> found = kept(cache, key)) {
-    if (env::DEBUG() >= 1) std::fputs(fmt::format("cache  {:<28} found\n", found->name).c_str(), stderr);
+  if (std::optional<CodeInMemory> found = kept(cache, key)) {
+    if (env::DEBUG() >= 1) std::fputs(fmt::format("cache  {:<28} found\n", found->code.name).c_str(), stderr);
     return std::move(*found);
   }
-  Code code = made(source, no_alias);
-  if (env::DEBUG() >= 7) std::fputs(disassembly(code).c_str(), stderr);
+  CodeInMemory result = made(source, no_alias);
+  if (env::DEBUG() >= 7) std::fputs(disassembly(result.code).c_str(), stderr);
   if (cache != nullptr) {
-    cache->store(key, code.bytes());
-    if (env::DEBUG() >= 1) std::fputs(fmt::format("cache  {:<28} compiled\n", code.name).c_str(), stderr);
+    cache->store(key, result.code.bytes());
+    if (env::DEBUG() >= 1)
+      std::fputs(fmt::format("cache  {:<28} compiled\n", result.code.name).c_str(), stderr);
   }
-  return code;
+  return result;
+}
+
+// Once it is linked, the object is let go of.
+CodeInMemory ready(const ProgramSource& source, bool no_alias) {
+  CodeInMemory result = kept_or_made(source, no_alias);
+  result.code.object = std::string();
+  return result;
 }
 
 // ---- what runs it
@@ -122,19 +143,17 @@ int64_t checked(const Code& code, const Code::Variable& variable, const Variable
 
 }  // namespace
 
-CpuProgram::CpuProgram(ProgramSource source) : source_(std::move(source)), code_(code_of(source_, true)) {
-  linked_ = link(code_);
-  code_.object = std::string();
-  for (const Code::Param& p : code_.params) slots_ = std::max(slots_, p.slot + 1);
+CpuProgram::CpuProgram(ProgramSource source) : source_(std::move(source)), apart_(ready(source_, true)) {
+  for (const Code::Param& p : apart_.code.params) slots_ = std::max(slots_, p.slot + 1);
 }
 
 void CpuProgram::run(std::span<const Argument> arguments, const VariableValues& variables) const {
   std::vector<void*> memory(static_cast<size_t>(slots_), nullptr);
-  for (const Code::Param& p : code_.params)
-    memory[static_cast<size_t>(p.slot)] = checked(code_, p, arguments);
+  for (const Code::Param& p : apart_.code.params)
+    memory[static_cast<size_t>(p.slot)] = checked(apart_.code, p, arguments);
   std::vector<int64_t> values;
-  values.reserve(code_.variables.size());
-  for (const Code::Variable& v : code_.variables) values.push_back(checked(code_, v, variables));
+  values.reserve(apart_.code.variables.size());
+  for (const Code::Variable& v : apart_.code.variables) values.push_back(checked(apart_.code, v, variables));
   const bool overlaps = overlap(arguments);
   const Callable form = callable(overlaps);
   if (overlaps) {  // its variables may come in another order
@@ -145,9 +164,9 @@ void CpuProgram::run(std::span<const Argument> arguments, const VariableValues& 
 }
 
 CpuProgram::Callable CpuProgram::callable(bool overlapping) const {
-  if (!overlapping) return {linked_.function, &code_};
-  const Ready& ready = for_overlaps();
-  return {ready.linked.function, &ready.code};
+  if (!overlapping) return {apart_.linked.function, &apart_.code};
+  const CodeInMemory& other = for_overlaps();
+  return {other.linked.function, &other.code};
 }
 
 void CpuProgram::Callable::run(void** memory, const int64_t* values) const {
@@ -161,10 +180,10 @@ void CpuProgram::Callable::run(void** memory, const int64_t* values) const {
 // Code is made for arguments that are different memory. Where one that is written overlaps another, there is
 // a second form of it.
 bool CpuProgram::overlap(std::span<const Argument> arguments) const {
-  for (const Code::Param& written : code_.params) {
+  for (const Code::Param& written : apart_.code.params) {
     if (!written.written) continue;
     const Argument& a = arguments[static_cast<size_t>(written.slot)];
-    for (const Code::Param& other : code_.params) {
+    for (const Code::Param& other : apart_.code.params) {
       const Argument& b = arguments[static_cast<size_t>(other.slot)];
       const auto *x = static_cast<const std::byte*>(a.memory), *y = static_cast<const std::byte*>(b.memory);
       if (other.slot != written.slot && x < y + b.bytes && y < x + a.bytes) return true;
@@ -173,14 +192,9 @@ bool CpuProgram::overlap(std::span<const Argument> arguments) const {
   return false;
 }
 
-const CpuProgram::Ready& CpuProgram::for_overlaps() const {
+const CodeInMemory& CpuProgram::for_overlaps() const {
   const std::lock_guard lock(mutex_);
-  if (!overlapping_) {
-    Ready ready{code_of(source_, false), {}};
-    ready.linked = link(ready.code);
-    ready.code.object = std::string();
-    overlapping_ = std::move(ready);
-  }
+  if (!overlapping_) overlapping_ = ready(source_, false);
   return *overlapping_;
 }
 

@@ -10,12 +10,18 @@
 
 namespace quern::cpu {
 
+// Without its object file.
+struct CodeInMemory {
+  Code code;
+  Linked linked;
+};
+
 // From the disk, if it is there; else compiled, and kept for the next process.
 class CpuProgram : public Program {
  public:
   explicit CpuProgram(ProgramSource source);
   void run(std::span<const Argument> arguments, const VariableValues& variables) const override;
-  Texts opts() const override { return code_.opts; }
+  Texts opts() const override { return apart_.code.opts; }
 
   // What there is to call, for arguments that were checked before: memory of each PARAM by its slot, values
   // in the order of the code's variables. Good while the program lives.
@@ -29,19 +35,13 @@ class CpuProgram : public Program {
  private:
   bool overlap(std::span<const Argument> arguments) const;
 
-  // The object is let go of once it is linked.
-  struct Ready {
-    Code code;
-    Linked linked;
-  };
-  const Ready& for_overlaps() const;
+  const CodeInMemory& for_overlaps() const;
 
   const ProgramSource source_;
-  Code code_;
-  Linked linked_;
+  CodeInMemory apart_;  // for arguments that are different memory
   int64_t slots_ = 0;
   mutable std::mutex mutex_;
-  mutable std::optional<Ready> overlapping_;
+  mutable std::optional<CodeInMemory> overlapping_;
 };
 
 }  // namespace quern::cpu
