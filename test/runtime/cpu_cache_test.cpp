@@ -1,4 +1,5 @@
 // Compiled kernels on disk: a second process neither lowers nor compiles.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -7,6 +8,8 @@
 #include "quern/codegen/lower.h"
 #include "quern/ir/env.h"
 #include "quern/ir/parse.h"
+#include "quern/runtime/cpu/code.h"
+#include "quern/runtime/cpu/host.h"
 #include "quern/runtime/device.h"
 #include "quern/runtime/disk_cache.h"
 #include "test/runtime/temporary_folder.h"
@@ -93,6 +96,24 @@ TEST_F(CpuCache, DamagedEntriesAreReplaced) {
   compiled("a");
   EXPECT_EQ(lowered_, 3);
   EXPECT_EQ(std::filesystem::file_size(files()[0]), size);
+}
+
+TEST_F(CpuCache, ObjectsThatCannotBeLinkedAreMadeAgain) {
+  compiled("a");
+  const std::string key = fmt::format("CPU 1\n{}\na", cpu::compiler_key());
+  DiskCache cache(temporary_.path(), 1 << 20);
+  const std::optional<std::string> bytes = cache.find(key);
+  ASSERT_TRUE(bytes) << "the key is another one";
+  std::optional<cpu::Code> code = cpu::Code::from(*bytes);
+  ASSERT_TRUE(code);
+  for (const std::string& object : {std::string(), std::string(500, 'x'), code->object.substr(0, 300)}) {
+    code->object = object;
+    cache.store(key, code->bytes());  // with a checksum that is right
+    const int before = lowered_;
+    EXPECT_THAT(result(*compiled("a")), ElementsAre(2, 4, 6, -1, -1, -1, -1, -1));
+    EXPECT_EQ(lowered_, before + 1);
+  }
+  EXPECT_EQ(cache.find(key), bytes);
 }
 
 TEST_F(CpuCache, OffMeansOff) {
