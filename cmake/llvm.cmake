@@ -22,6 +22,10 @@ if(NOT llvm_library)
   list(FILTER library_sources EXCLUDE REGEX ${cpu_sources})
 endif()
 
+if(llvm_library)  # for the programs of this project, until they are installed
+  set(CMAKE_BUILD_RPATH ${PROJECT_BINARY_DIR})
+endif()
+
 # The module. Sources of values (dtypes, args, constants) are compiled into it, too: they have no state. What has state, nodes
 # above all, it gets from the core that loads it, and its own names are not seen by others.
 function(add_llvm_module)
@@ -56,7 +60,8 @@ function(use_llvm target)
   set_source_files_properties(quern/runtime/device.cpp quern/tensor/tensor.cpp
                               PROPERTIES COMPILE_DEFINITIONS QUERN_HAVE_LLVM)
   target_link_libraries(${target} PRIVATE ${CMAKE_DL_LIBS})
-  target_link_options(${target} INTERFACE
-    $<BUILD_INTERFACE:-Wl,-rpath,${PROJECT_BINARY_DIR}>
-    $<INSTALL_INTERFACE:-Wl,-rpath,$<INSTALL_PREFIX>/${CMAKE_INSTALL_LIBDIR}>)
+  if(NOT PROJECT_IS_TOP_LEVEL)
+    target_link_options(${target} INTERFACE $<BUILD_INTERFACE:-Wl,-rpath,${PROJECT_BINARY_DIR}>)
+  endif()
+  target_link_options(${target} INTERFACE $<INSTALL_INTERFACE:-Wl,-rpath,$<INSTALL_PREFIX>/${CMAKE_INSTALL_LIBDIR}>)
 endfunction()
