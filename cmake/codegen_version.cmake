@@ -14,7 +14,7 @@ const char* const quern::kCodegenVersion = \"${version}\";\n")
   return()
 endif()
 
-set(version_inputs ${library_sources} ${library_headers})
+set(version_inputs ${library_sources} ${llvm_module_sources} ${library_headers})
 list(FILTER version_inputs INCLUDE REGEX "/quern/(ir|codegen|render|runtime/cpu)/")
 add_custom_command(
   OUTPUT ${PROJECT_BINARY_DIR}/codegen_version.cpp

@@ -46,7 +46,7 @@ bool write_field(std::byte* bytes, uint64_t value, int at, int count) {
 
 // ADRP: how many pages of 4096 bytes away, two bits of it apart from the others.
 bool write_pages(std::byte* bytes, uint64_t from, uint64_t to) {
-  const int64_t pages = static_cast<int64_t>((to >> 12U) - (from >> 12U));
+  const auto pages = static_cast<int64_t>((to >> 12U) - (from >> 12U));
   if (!fits(pages, 21)) return false;
   const auto bits = static_cast<uint64_t>(pages);
   return write_field(bytes, bits, 29, 2) && write_field(bytes, bits >> 2U, 5, 19);
