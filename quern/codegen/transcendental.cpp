@@ -84,8 +84,8 @@ UOp exp2_fused(const UOp& exp2) {
 // ---- log2(x): x = 2^e * (1 + f), 1 + f between sqrt(1/2) and sqrt(2); log2(1 + f) = f * L + f^2 * p(f)
 
 UOp log2_float32(const UOp& x) {
-  constexpr std::array p = {-0x1.715476p-1, 0x1.ec7094p-2,  -0x1.715480p-2, 0x1.277c3ep-2,  -0x1.ec7732p-3,
-                            0x1.a48380p-3,  -0x1.6efd82p-3, 0x1.5d018cp-3,  -0x1.5579eap-3, 0x1.900026p-4};
+  constexpr std::array p = {-0x1.715476p-1, 0x1.ec7088p-2,  -0x1.7154c6p-2, 0x1.277f2ep-2,  -0x1.ec68b2p-3,
+                            0x1.a40a2cp-3,  -0x1.6f71a2p-3, 0x1.60ab4ep-3,  -0x1.54e962p-3, 0x1.7fdeaep-4};
   // NOLINTNEXTLINE(modernize-use-std-numbers): its upper half
   constexpr double log2e_high = 0x1.714p0, log2e_low = 0x1.47652cp-12;
   const UOp small = x < number(x, 0x1p-126);
@@ -93,10 +93,11 @@ UOp log2_float32(const UOp& x) {
   const UOp e = (bits - integer(bits, 0x3f3504f3)) >> integer(bits, 23);  // of sqrt(1/2): 0x3f3504f3
   const UOp f = minus(float_of(bits - (e << integer(e, 23))), number(x, 1.0));
   const UOp exponent = (e + where(small, integer(e, -24), integer(e, 0))).cast(x.dtype());
-  // f * L to more than 24 bits: the product of the upper halves is exact.
+  // f * L to more than 24 bits, and f^2: the products of the upper halves are exact.
   const UOp upper = float_of(bits_of(f) & integer(bits, -4096)), lower = minus(f, upper);
-  const UOp high = upper * number(x, log2e_high);
-  const UOp low = (f * f) * polynomial(f, p) + (lower * number(x, log2e_high) + f * number(x, log2e_low));
+  const UOp high = upper * number(x, log2e_high), rest = polynomial(f, p);
+  const UOp low = (upper * upper) * rest +
+                  (lower * ((f + upper) * rest + number(x, log2e_high)) + f * number(x, log2e_low));
   const UOp sum = exponent + high,
             lost = where(eq(exponent, number(x, 0.0)), number(x, 0.0), minus(high, minus(sum, exponent)));
   const UOp result = sum + (lost + low);

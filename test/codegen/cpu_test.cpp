@@ -157,6 +157,9 @@ TEST(CpuProperty, SameBitsAsEval) {
 struct Errors {
   double normal = 0, subnormal = 0;  // by the result
 };
+double error_in_ulp(float got, double want) {
+  return std::abs(static_cast<double>(got) - want) / std::ldexp(1.0, std::max(std::ilogb(want), -126) - 23);
+}
 Errors greatest_errors(const std::string& op, double (*exact)(double), uint64_t count) {
   const auto n = static_cast<int64_t>(1 << 16);
   const UOp kernel =
@@ -187,12 +190,29 @@ Errors greatest_errors(const std::string& op, double (*exact)(double), uint64_t 
         if (nearest == 0) EXPECT_EQ(std::signbit(nearest), std::signbit(out[i])) << op << "(" << in[i] << ")";
         continue;
       }
-      const double ulp = std::ldexp(1.0, std::max(std::ilogb(want), -126) - 23);
       double& so_far = std::abs(want) < 0x1p-126 ? worst.subnormal : worst.normal;
-      so_far = std::max(so_far, std::abs(static_cast<double>(out[i]) - want) / ulp);
+      so_far = std::max(so_far, error_in_ulp(out[i], want));
     }
   }
   return worst;
+}
+
+// Where results are small their last places are, too: all numbers there.
+TEST(Cpu, LogarithmOfAllNumbersAroundOne) {
+  constexpr uint32_t kFirst = 0x3f3504f3, kLast = 0x3fb504f3;  // sqrt(1/2), sqrt(2)
+  std::vector<float> in(kLast - kFirst), out(in.size());
+  for (uint32_t i = 0; i < in.size(); i++) {
+    const uint32_t bits = kFirst + i;
+    std::memcpy(&in[i], &bits, sizeof bits);
+  }
+  run(parse(fmt::format("SINK(END(STORE(INDEX(PARAM(; 0):float32*[{0}], r0[{0}]), LOG2(INDEX(PARAM(; "
+                        "1):float32*[{0}], r0):float32)), r0))",
+                        in.size())),
+      {}, out, in);
+  double worst = 0;
+  for (size_t i = 0; i < in.size(); i++)
+    if (in[i] != 1) worst = std::max(worst, error_in_ulp(out[i], std::log2(static_cast<double>(in[i]))));
+  EXPECT_LE(worst, 0.97);
 }
 
 TEST(CpuProperty, ErrorsOfFunctions) {
