@@ -16,6 +16,7 @@ constexpr int64_t kOpsInLoop =
     12;                           // nor, in a loop that does not change the value, more operations than this
 constexpr int64_t kFewTimes = 8;  // unless the loop is short
 constexpr int64_t kShortReduce = 16;  // steps of a reduce that may be done again
+constexpr int64_t kLongReduce = 512;  // steps of a reduce next to which a store and a load are nothing
 constexpr int64_t kSmallOutput =
     16384;  // work for one workgroup: it is done before a second kernel would start
 constexpr int64_t kSmallInput = 1 << 20;  // bytes
@@ -75,6 +76,11 @@ class Decision {
     return {.keep = NodePlan::Keep::global, .reason = std::move(why), .level = {}, .axes = {}};
   }
 
+  // Is the kernel done before a second one would start?
+  bool is_small() const {
+    return iterations(nest(q_.uses[0]).ranges) <= kSmallOutput && q_.facts.bytes <= kSmallInput;
+  }
+
   int64_t elements_on(uint64_t axes) const {
     UOps sizes;
     const UOps& shape = q_.node.shape();
@@ -117,6 +123,9 @@ class Decision {
     if (const int64_t times = iterations(v.level) / elements_on(axes);
         times > 2 && q_.facts.steps > kShortReduce)
       return keep(fmt::format("the reduce would be computed {} times", times));
+    // A long reduce that runs in another's loops: by itself its own can be ordered, cut and tiled.
+    if (q_.facts.steps >= kLongReduce && !is_small() && !within(v.level, nest(first).ranges))
+      return keep(fmt::format("a reduce of {} steps inside another", q_.facts.steps));
     bool ended = false;  // is there a loop around that the node itself does not change in?
     for (const Use& use : q_.uses) ended |= !minus(scope(use).loops, ranges_in(use, ~uint64_t{0})).empty();
     if (!ended) return v;
@@ -140,8 +149,7 @@ class Decision {
       if (!within(other, outputs) && !within(outputs, other))
         return "out-of-order ranges: no order of the loops has all reduces outside of what uses them";
     const int64_t outer = iterations(outputs), all = iterations(n.ranges);
-    const bool small = all <= kSmallOutput && q_.facts.bytes <= kSmallInput;
-    if (outer < all && outer < n.spec->parallel_iterations() && !small)
+    if (outer < all && outer < n.spec->parallel_iterations() && !is_small())
       return fmt::format("too little outer parallelism: {} outer iterations, the device runs {} at once",
                          outer, n.spec->parallel_iterations());
     return {};
