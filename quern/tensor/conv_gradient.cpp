@@ -28,10 +28,10 @@ bool is_convolution(const UOp& tuple) {
   return tuple.op() == Op::TUPLE && tuple.tag().kind() == ArgKind::Ints;
 }
 
-// The transposed convolution. Each element of the gradient is read for many outputs: it is computed before.
+// The transposed convolution.
 UOp convolution_to_input(const UOp& tuple, const UOp& gradient) {
   const ConvolutionShape shape = shape_of(tuple);
-  const Tensor x(tuple.src(1)), weight(tuple.src(2)), g(contiguous(gradient));
+  const Tensor x(tuple.src(1)), weight(tuple.src(2)), g(gradient);
   Ints rest;  // elements behind the last window
   for (size_t i = 0; i < shape.stride.size(); i++) {
     const auto axis = static_cast<int64_t>(i + 2);
@@ -49,7 +49,8 @@ UOp convolution_to_input(const UOp& tuple, const UOp& gradient) {
       .uop();
 }
 
-// Windows of the input, multiplied by the gradient, summed over the batch and the places of the windows.
+// Windows of the input, multiplied by the gradient, summed over the batch and the places of the windows. Each
+// element of the gradient is read for many weights: it is computed before.
 UOp convolution_to_weight(const UOp& tuple, const UOp& gradient) {
   const ConvolutionShape shape = shape_of(tuple);
   const Tensor x(tuple.src(1)), weight(tuple.src(2)), g(contiguous(gradient));
