@@ -94,7 +94,7 @@ Tensor in_their_places(const Tensor& x, int64_t channels, const std::vector<Tran
     joined.emplace_back(t.steps * t.step);
     cut.emplace_back(std::pair<Dim, Dim>{t.first, t.first + t.size});
   }
-  return x.contiguous().reshape(split).permute(order).reshape(joined).shrink(cut);
+  return x.reshape(split).contiguous().permute(order).reshape(joined).shrink(cut);
 }
 
 }  // namespace
@@ -193,9 +193,10 @@ Tensor Tensor::conv_transpose2d(const Tensor& weight, const std::optional<Tensor
     around.insert(around.begin(), {reach - begin, end - size});
     axes.push_back(t);
   }
-  const Tensor y =
-      x.pad(around).conv2d(transposed_filters(weight, o.groups, axes), {},
-                           {.groups = o.groups, .stride = 1, .dilation = dilation, .padding = 0});
+  // Padded in memory: each element is read for many outputs, and without asking where it is.
+  const Tensor y = x.pad(around).contiguous().conv2d(
+      transposed_filters(weight, o.groups, axes), {},
+      {.groups = o.groups, .stride = 1, .dilation = dilation, .padding = 0});
   return with_bias(who, in_their_places(y, o.groups * out, axes), bias, o.groups * out, n);
 }
 
