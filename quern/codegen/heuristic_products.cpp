@@ -39,8 +39,7 @@ Chooser::Columns Chooser::find_columns() const {
     if (!all_simple(r) && !packed) continue;
     int64_t points = all_simple(r) ? 2 : 1;
     for (const Access& a : stores_) points += a.is_neighbours(r) ? 2 : 0;
-    if (packed && points > 1 && size(r) % width_ != 0)
-      points = 1;  // not all lanes would have something to do
+    if (packed && lanes(r) < width_) points = 1;  // vectors would be half as long
     // of equals, the one for which least is packed
     const double copied = packed ? copied_elements(packed) : 0;
     if (points > most || (points == most && copied < least_copied))
