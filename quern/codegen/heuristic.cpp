@@ -56,10 +56,14 @@ void Chooser::choose_threads() {
   }
   const int64_t threads = std::min(spec_.compute_units, static_cast<int64_t>(steps / kStepsOfThread));
   if (threads < 2) return;
-  // what is packed is best packed by one thread
+  // what is packed is best packed by one thread, and all of a row by the same
   UOps candidates = loops_.outputs;
-  const UOp packed = width_ > 1 && main_ ? find_columns().packed : UOp();
-  if (packed) std::ranges::stable_partition(candidates, [&](const UOp& r) { return is_open(packed, r); });
+  const Columns found = width_ > 1 && main_ ? find_columns() : Columns();
+  const UOp& packed = found.packed;
+  if (packed)
+    std::ranges::stable_sort(candidates, {}, [&](const UOp& r) {
+      return same(r, found.column) ? 1 : is_open(packed, r) ? 0 : 2;
+    });
   for (int64_t n = threads; n > 1; n--)
     for (const UOp& r : candidates) {
       if (!is_around_all(r) || size(r) == 0 || size(r) % n != 0) continue;

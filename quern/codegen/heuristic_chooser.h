@@ -102,6 +102,7 @@ class Chooser {
   UOp operand_to_pack(const UOp& column, const UOp& row) const;
   bool is_open_in_order(const Access& a) const;
   int64_t reduced_elements(const UOp& load) const;
+  double copied_elements(const UOp& load) const;
   // So many columns that what is packed for them fits into most of the second cache: vectors of a row, and
   // rows of another loop that it has.
   struct Block {

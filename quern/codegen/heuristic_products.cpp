@@ -32,13 +32,18 @@ Chooser::Tile Chooser::tile(int64_t rows, int64_t columns, int64_t others) const
 Chooser::Columns Chooser::find_columns() const {
   Columns best;
   int64_t most = 0;
+  double least_copied = 0;
   for (const UOp& r : around_) {
     if (lanes(r) == 1) continue;
     const UOp row = row_beside(r), packed = operand_to_pack(r, row);
     if (!all_simple(r) && !packed) continue;
     int64_t points = all_simple(r) ? 2 : 1;
     for (const Access& a : stores_) points += a.is_neighbours(r) ? 2 : 0;
-    if (points > most) best = {r, row, packed}, most = points;
+    if (packed && lanes(r) < width_) points = 1;  // vectors would be half as long
+    // of equals, the one for which least is packed
+    const double copied = packed ? copied_elements(packed) : 0;
+    if (points > most || (points == most && copied < least_copied))
+      best = {r, row, packed}, most = points, least_copied = copied;
   }
   return best;
 }
@@ -48,7 +53,11 @@ bool Chooser::columns() {
   if (!column) return false;
   const Block in = packed ? block(packed, column, row) : Block{vectors(column), {}, 1};
   const int64_t left = in.vectors;
-  const Tile t = row ? tile(size(row), left, in.steps) : Tile{1, divisor(left, columns_at_once()), 1};
+  const bool only_packed = in.other && std::ranges::none_of(reads_, [&](const Access& a) {
+                             return a.uses(row) && a.uses(in.other);
+                           });
+  const Tile t =
+      row ? tile(size(row), left, only_packed ? in.steps : 1) : Tile{1, divisor(left, columns_at_once()), 1};
   if (!packed)
     add_lanes(OptKind::UPCAST, column);
   else
@@ -114,6 +123,12 @@ int64_t Chooser::reduced_elements(const UOp& load) const {
   int64_t elements = 1;
   for (const UOp& r : main_ranges_)
     if (is_open(load, r)) elements *= size(r);
+  return elements;
+}
+
+double Chooser::copied_elements(const UOp& load) const {
+  double elements = 1;
+  for (const UOp& r : load.ranges()) elements *= static_cast<double>(std::max<int64_t>(1, size(r)));
   return elements;
 }
 

@@ -203,7 +203,7 @@ const Rules closing = [] {
 }  // namespace
 
 WithoutFunctions resolve_functions(const UOp& sink) {
-  if (!sink.ops_below().contains(Op::FUNCTION)) return {sink, {}};
+  if (!sink.ops_below().contains(Op::FUNCTION) && !sink.ops_below().contains(Op::GETTUPLE)) return {sink, {}};
   Calls calls;
   calls.next_identity = next_identity(sink);
   walk(sink, [&](const UOp& u) {

@@ -1,6 +1,9 @@
 // Convolutions in any number of dimensions: windows, multiplied and summed.
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "quern/tensor/conv_gradient.h"
 #include "quern/tensor/pool.h"
 #include "quern/tensor/support.h"
 
@@ -30,6 +33,68 @@ Tensor with_bias(const char* who, const Tensor& y, const std::optional<Tensor>& 
   Shape shape{1, channels};
   shape.insert(shape.end(), n, Dim(1));
   return y + bias->reshape(shape);
+}
+
+// An axis of a transposed convolution.
+struct Transposed {
+  int64_t size = 0;    // of the output
+  int64_t step = 1;    // that many neighbours are channels at first
+  int64_t steps = 0;   // and there are so many of these
+  int64_t first = 0;   // of what they are together, the output begins here
+  int64_t kernel = 0;  // elements for each of the neighbours
+};
+
+Tensor with_zeros_between(const Tensor& x, int64_t axis, int64_t stride) {
+  const int64_t size = x.size(axis).value();
+  Shape rows = x.shape(), joined = rows;
+  rows.insert(rows.begin() + axis + 1, Dim(1));
+  std::vector<std::pair<Dim, Dim>> zeros(rows.size(), {Dim(0), Dim(0)});
+  zeros[static_cast<size_t>(axis) + 1].second = stride - 1;
+  joined[static_cast<size_t>(axis)] = size * stride;
+  std::vector<std::optional<Dim>> cut(joined.size());
+  cut[static_cast<size_t>(axis)] = (size - 1) * stride + 1;
+  return x.reshape(rows).pad_axes(zeros, 0).reshape(joined).shrink_to(cut);
+}
+
+// (in, out, kernel...) to (groups * out * steps..., in / groups, kernel...), reversed.
+Tensor transposed_filters(const Tensor& weight, int64_t groups, const std::vector<Transposed>& axes) {
+  const Shape shape = weight.shape();
+  const int64_t in = shape[0].value() / groups, n = std::ssize(axes);
+  int64_t out = groups * shape[1].value();
+  std::vector<std::pair<Dim, Dim>> padding(shape.size(), {Dim(0), Dim(0)});
+  Shape split{groups, in, shape[1]}, joined{Dim(0), in};
+  Ints order{0, 2}, reversed;
+  for (int64_t i = 0; i < n; i++) {
+    const Transposed& t = axes[static_cast<size_t>(i)];
+    padding[static_cast<size_t>(i) + 2].second =
+        t.kernel * t.step - shape[static_cast<size_t>(i) + 2].value();
+    split.insert(split.end(), {Dim(t.kernel), Dim(t.step)});
+    joined.emplace_back(t.kernel);
+    reversed.push_back(3 + 2 * i);
+    order.push_back(4 + 2 * i);
+    out *= t.step;
+  }
+  joined[0] = out;
+  order.push_back(1);
+  order.insert(order.end(), reversed.begin(), reversed.end());
+  return weight.pad_axes(padding, 0).reshape(split).flip(reversed).permute(order).reshape(joined);
+}
+
+// (batch, channels * neighbours..., steps...) to (batch, channels, outputs...).
+Tensor in_their_places(const Tensor& x, int64_t channels, const std::vector<Transposed>& axes) {
+  const auto n = std::ssize(axes);
+  if (std::ranges::all_of(axes, [](const Transposed& t) { return t.step == 1; })) return x;
+  Shape split{x.size(0), channels}, joined = split;
+  Ints order{0, 1};
+  std::vector<std::optional<std::pair<Dim, Dim>>> cut(2);
+  for (const Transposed& t : axes) split.emplace_back(t.step);
+  for (const Transposed& t : axes) {
+    order.insert(order.end(), {std::ssize(joined) + n, std::ssize(joined)});
+    split.emplace_back(t.steps);
+    joined.emplace_back(t.steps * t.step);
+    cut.emplace_back(std::pair<Dim, Dim>{t.first, t.first + t.size});
+  }
+  return x.reshape(split).contiguous().permute(order).reshape(joined).shrink(cut);
 }
 
 }  // namespace
@@ -77,10 +142,13 @@ Tensor Tensor::conv2d(const Tensor& weight, const std::optional<Tensor>& bias, c
   Shape final_shape{shape[0], out};
   final_shape.insert(final_shape.end(), shape.begin() + 2, shape.begin() + 2 + static_cast<int64_t>(n));
   const Tensor y = (x * w).sum(over, false, computed).reshape(final_shape).cast(result);
-  return with_bias("conv2d", y, bias, out, n);
+  const UOp known = as_convolution(y.uop(), padded.uop(), weight.uop(), {o.groups, stride, dilation});
+  return with_bias("conv2d", Tensor(known), bias, out, n);
 }
 
-// The transpose of a convolution is one of the input with zeros between its elements, by the reversed kernel.
+// The transpose of a convolution is one by the reversed kernel. A stride s puts outputs i = q * s + r next to
+// each other that use different elements of the kernel, k = m * s + r: each r is an output channel of its
+// own, in a convolution of stride 1, and afterwards they are put in their places.
 Tensor Tensor::conv_transpose2d(const Tensor& weight, const std::optional<Tensor>& bias,
                                 const ConvTransposeOptions& o) const {
   const char* who = "conv_transpose2d";
@@ -95,39 +163,41 @@ Tensor Tensor::conv_transpose2d(const Tensor& weight, const std::optional<Tensor
   const Ints extra = detail::per_axis(who, "output_padding", o.output_padding, n, 0);
   const Ints padding = detail::padding_of(who, o.padding, n);
   Tensor x = *this;
-  Ints around, spatial;
+  Ints around;
+  std::vector<Transposed> axes;
   for (size_t i = 0; i < n; i++) {
     const auto axis = static_cast<int64_t>(i + 2);
-    const int64_t size = detail::int_size(who, x, axis), kernel = detail::int_size(who, weight, axis);
+    const int64_t kernel = detail::int_size(who, weight, axis), before = padding[2 * (n - 1 - i)];
+    int64_t size = detail::int_size(who, x, axis);
     if (size < 1 || kernel < 1)
       throw ShapeError(fmt::format("{}: axis {} of input or kernel is empty", who, axis));
     if (extra[i] >= std::max(stride[i], dilation[i]))
       throw Error(fmt::format("{}: output_padding {} must be below stride {} or dilation {}", who, extra[i],
                               stride[i], dilation[i]));
-    spatial.push_back(axis);
-    if (stride[i] > 1) {
-      Shape rows = x.shape();
-      rows.insert(rows.begin() + axis + 1, Dim(1));
-      std::vector<std::pair<Dim, Dim>> zeros_between(rows.size(), {Dim(0), Dim(0)});
-      zeros_between[static_cast<size_t>(axis) + 1].second = stride[i] - 1;
-      Shape joined = x.shape();
-      joined[static_cast<size_t>(axis)] = size * stride[i];
-      std::vector<std::optional<Dim>> cut(joined.size());
-      cut[static_cast<size_t>(axis)] = (size - 1) * stride[i] + 1;
-      x = x.reshape(rows).pad_axes(zeros_between, 0).reshape(joined).shrink_to(cut);
+    Transposed t;
+    t.size = (size - 1) * stride[i] + (kernel - 1) * dilation[i] + 1 + extra[i] - before -
+             padding[2 * (n - 1 - i) + 1];
+    if (t.size < 1)
+      throw ShapeError(fmt::format("{}: axis {} of the output would have {} elements", who, axis, t.size));
+    if (dilation[i] == 1) {
+      t.step = stride[i];
+    } else if (stride[i] > 1) {
+      x = with_zeros_between(x, axis, stride[i]);
+      size = (size - 1) * stride[i] + 1;
     }
-    const int64_t reach = (kernel - 1) * dilation[i];
-    const size_t at = 2 * (n - 1 - i);
-    around.insert(around.begin(), {reach - padding[at], reach - padding[at + 1] + extra[i]});
+    t.kernel = (kernel + t.step - 1) / t.step;
+    t.first = before % t.step;
+    const int64_t begin = before / t.step, end = (before + t.size + t.step - 1) / t.step;
+    t.steps = end - begin;
+    const int64_t reach = (t.kernel - 1) * dilation[i];
+    around.insert(around.begin(), {reach - begin, end - size});
+    axes.push_back(t);
   }
-  Shape split{o.groups, in / o.groups, out};
-  const Shape kernel_shape = weight.shape();
-  split.insert(split.end(), kernel_shape.begin() + 2, kernel_shape.end());
-  Shape joined{o.groups * out, in / o.groups};
-  joined.insert(joined.end(), kernel_shape.begin() + 2, kernel_shape.end());
-  const Tensor filters = weight.flip(spatial).reshape(split).transpose(1, 2).reshape(joined);
-  return x.pad(around).conv2d(filters, bias,
-                              {.groups = o.groups, .stride = 1, .dilation = dilation, .padding = 0});
+  // Padded in memory: each element is read for many outputs, and without asking where it is.
+  const Tensor y = x.pad(around).contiguous().conv2d(
+      transposed_filters(weight, o.groups, axes), {},
+      {.groups = o.groups, .stride = 1, .dilation = dilation, .padding = 0});
+  return with_bias(who, in_their_places(y, o.groups * out, axes), bias, o.groups * out, n);
 }
 
 }  // namespace quern

@@ -8,6 +8,7 @@
 
 #include "quern/ir/node_map.h"
 #include "quern/ir/rewrite.h"
+#include "quern/tensor/conv_gradient.h"
 #include "quern/tensor/custom_gradient.h"
 #include "quern/tensor/gradient_rules.h"
 
@@ -31,6 +32,7 @@ UOp inlined(const UOp& function) {
 }
 
 UOp picked(const UOp& get, const UOp& tuple) {
+  if (is_convolution(tuple)) return {};
   const int64_t i = get.arg().integer();
   return i >= 0 && i < std::ssize(tuple.src()) ? tuple.src(static_cast<size_t>(i)) : UOp();
 }
@@ -67,7 +69,7 @@ void for_each_flow(const UOp& u, const F& f) {
     f(unsharded(u));
   } else if (u.op() == Op::GETTUPLE) {
     f(u.src(0));
-  } else if (u.op() == Op::CALL) {
+  } else if (u.op() == Op::CALL || is_convolution(u)) {
     to_floats(u.src().subspan(1));
   } else if (const GradientRule* rule = gradient_rule(u.op())) {
     for (size_t i = 0; i < u.src().size(); i++)
@@ -136,6 +138,7 @@ class Backward {
 
   // A node of several values, when the gradients of all of them are known.
   void divide(const UOp& u, UOps parts) {
+    if (is_convolution(u)) return through_convolution(u, parts[0]);
     if (u.op() == Op::TUPLE) return add_all(u.src(), parts);
     if (u.op() != Op::CALL)
       throw Error(fmt::format("gradient: {} of several values has no gradient", name(u.op())));
@@ -154,6 +157,13 @@ class Backward {
             arguments[i].dtype().name(), shape_text(arguments[i].shape()), gradients[i].dtype().name(),
             shape_text(gradients[i].shape())));
     add_all(arguments, gradients);
+  }
+
+  void through_convolution(const UOp& u, const UOp& gradient) {
+    const UOp &x = u.src(1), &weight = u.src(2);
+    if (x.dtype().is_float() && reaches_target_.contains(x)) add(x, convolution_to_input(u, gradient));
+    if (weight.dtype().is_float() && reaches_target_.contains(weight))
+      add(weight, convolution_to_weight(u, gradient));
   }
 
   void add_all(Sources nodes, Sources gradients) {

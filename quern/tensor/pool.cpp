@@ -21,10 +21,24 @@ Tensor first_of_axis(const Tensor& x, size_t axis, int64_t count) {
   return x.shrink(bounds);
 }
 
+// Windows that do not overlap: the axis is cut into pieces of the stride.
+Tensor separate_windows(const Tensor& x, size_t axis, int64_t outputs, int64_t kernel, int64_t stride) {
+  Shape shape = x.shape();
+  const int64_t all = outputs * stride, missing = all - shape[axis].value();
+  std::vector<std::pair<Dim, Dim>> padding(shape.size(), {Dim(0), Dim(0)});
+  if (missing > 0) padding[axis].second = missing;  // never read
+  shape[axis] = outputs;
+  shape.insert(shape.begin() + static_cast<int64_t>(axis) + 1, Dim(stride));
+  const Tensor pieces = first_of_axis(x.pad_axes(padding, 0), axis, all).reshape(shape);
+  return first_of_axis(pieces, axis + 1, kernel);
+}
+
 // One axis becomes (output, window): element (o, k) is x[o * stride + k * dilation]. The axis, L long, is
 // repeated and read in rows of L + dilation, so that row k begins at k * dilation.
 Tensor window_axis(const Tensor& x, size_t axis, int64_t outputs, int64_t kernel, int64_t stride,
                    int64_t dilation) {
+  if (kernel == 1 || (dilation == 1 && kernel <= stride))
+    return separate_windows(x, axis, outputs, kernel, stride);
   Shape shape = x.shape();
   int64_t length = shape[axis].value();
   Tensor y = x;
