@@ -123,12 +123,15 @@ class Decision {
     if (const int64_t times = iterations(v.level) / elements_on(axes);
         times > 2 && q_.facts.steps > kShortReduce)
       return keep(fmt::format("the reduce would be computed {} times", times));
-    // A long reduce that runs in another's loops: by itself its own can be ordered, cut and tiled.
-    if (q_.facts.steps >= kLongReduce && !is_small() && !within(v.level, nest(first).ranges))
-      return keep(fmt::format("a reduce of {} steps inside another", q_.facts.steps));
     bool ended = false;  // is there a loop around that the node itself does not change in?
     for (const Use& use : q_.uses) ended |= !minus(scope(use).loops, ranges_in(use, ~uint64_t{0})).empty();
-    if (!ended) return v;
+    if (!ended) {
+      // A long reduce in each step of another's loops: by itself its own can be ordered, cut and tiled.
+      if (q_.facts.steps >= kLongReduce && !is_small() && within(scope(first).loops, v.level) &&
+          std::ranges::any_of(v.level, [](const UOp& r) { return r.arg().range().kind == AxisKind::REDUCE; }))
+        return keep(fmt::format("a reduce of {} steps inside another", q_.facts.steps));
+      return v;
+    }
     RangeSet repeated;
     for (const UOp& r : v.level)
       if (const auto outer = q_.outer_of.find(r); outer != q_.outer_of.end())

@@ -131,6 +131,13 @@ TEST(KernelCountOf, AdamOverTenParameters) {
   EXPECT_LE(schedule_of(changed, gpu_like()).steps.size(), 10);
 }
 
+TEST(KernelCountOf, ALongReduceInsideAnother) {
+  const Tensor mean = input({64, 512}).matmul(input({512, 1024})).mean(0);
+  EXPECT_EQ(kernels(mean, cpu_like()), 2);
+  EXPECT_THAT(reasons(mean, cpu_like()), Each(HasSubstr("a reduce of 512 steps inside another")));
+  EXPECT_EQ(kernels(input({64, 64}).matmul(input({64, 1024})).mean(0), cpu_like()), 1);  // a short one
+}
+
 TEST(KernelCountOf, ReducesThatNeedEachOtherAtTheSamePlace) {
   const Tensor x = input({16, 4096}), w = input({16, 4096, 2048});
   const Schedule s = schedule_of({x.softmax(1).unsqueeze(1).matmul(w)}, gpu_like());
