@@ -24,7 +24,8 @@ double bound_for(const char* layer, int64_t channels, int64_t groups, const Ints
   if (channels % groups != 0)
     throw ShapeError(
         fmt::format("{}: {} channels cannot be divided among {} groups", layer, channels, groups));
-  double inputs = static_cast<double>(channels / groups);
+  const int64_t in_group = channels / groups;
+  auto inputs = static_cast<double>(in_group);
   for (const int64_t k : kernel) inputs *= static_cast<double>(k);
   return 1 / std::sqrt(inputs);
 }

@@ -39,6 +39,7 @@ Optimizer::Optimizer(const char* name, const std::vector<Tensor>& params, double
 
 std::vector<Tensor> Optimizer::zeros() const {
   std::vector<Tensor> result;
+  result.reserve(params_.size());
   for (const Tensor& p : params_)
     result.push_back(Tensor::zeros(p.shape(), {.dtype = p.dtype().bits() < 32 ? dtypes::float32 : p.dtype(),
                                                .device = p.device()})
@@ -57,7 +58,7 @@ void Optimizer::set_lr(double lr) {
   lr_.value().assign(lr).realize();
 }
 
-void Optimizer::zero_grad() {
+void Optimizer::zero_grad() {  // NOLINT(readability-make-member-function-const): it changes the parameters
   for (const Tensor& p : parameters()) p.set_grad({});
 }
 

@@ -31,7 +31,7 @@ int64_t cache_bytes(int level, int name, int64_t otherwise) {
   for (int i = 0; i < 8; i++) {
     const std::string folder = fmt::format("/sys/devices/system/cpu/cpu0/cache/index{}/", i);
     int found = 0;
-    std::string type, size;
+    std::string type;
     if (!(std::ifstream(folder + "level") >> found) || found != level) continue;
     if (!(std::ifstream(folder + "type") >> type) || type == "Instruction") continue;
     int64_t bytes = 0;
