@@ -17,7 +17,7 @@ enum class Kernels : uint8_t { chosen_opts, no_opts, random_opts };
 void compare(bool floats, const std::string& device = "INTERP", Kernels kernels = Kernels::chosen_opts) {
   const bool slow = device == "CL";  // its compiler takes 0.3 s for a kernel
   const uint64_t cases = slow ? 4 : device == "INTERP" ? 250 : kernels == Kernels::chosen_opts ? 150 : 50;
-  const FuzzPlan plan = fuzz_plan(cases, slow ? 200 : kernels == Kernels::chosen_opts ? 10'000 : 2'500);
+  const FuzzPlan plan = fuzz_plan(cases, slow ? 200 : device == "INTERP" ? 10'000 : 2'500);
   const env::Override noopt("NOOPT", kernels == Kernels::no_opts ? 1 : 0);
   for (uint64_t i = plan.first; i < plan.first + plan.cases; i++) {
     auto random = plan.generator(i);
