@@ -1,5 +1,6 @@
 """The cpu suite: kernels on one core and on all, beside libraries, compilers, and the memory itself."""
 
+import functools
 import os
 import sys
 
@@ -24,13 +25,14 @@ def both(command):
     return [row for cores in sorted({1, len(os.sched_getaffinity(0))}) for row in on(cores, command)]
 
 
-given = harness.options(peers=["memory", "openblas", "onnxruntime", "jax", "tinygrad"])
-ours = both([harness.program("cpu")])
-theirs = {}
+given = harness.options(peers=["memory", "openblas", "onnxruntime", "jax", "torch", "tinygrad"])
+commands = {"quern": [harness.program("cpu")]}
 for peer in given.peers:
-    print(f"{peer} ...", flush=True)
-    theirs[peer] = both([harness.program("cpu"), "memory"] if peer == "memory"
-                        else [sys.executable, harness.ROOT / f"bench/cpu_{peer}.py"])
+    commands[peer] = ([harness.program("cpu"), "memory"] if peer == "memory"
+                      else [sys.executable, harness.ROOT / f"bench/cpu_{peer}.py"])
+theirs = harness.in_turn({name: functools.partial(both, command) for name, command in commands.items()},
+                         once={"tinygrad"})
+ours = theirs.pop("quern")
 first, theirs_first = start.measure([peer for peer in given.peers if peer in start.PEERS])
 for peer, rows in theirs_first.items():
     theirs[peer] += rows

@@ -1,6 +1,7 @@
 """What every suite of benchmarks shares: options, running the two sides, the table and the JSON. See README.md."""
 
 import argparse
+import importlib.util
 import json
 import os
 import pathlib
@@ -22,6 +23,10 @@ def options(peers=()):
     for peer in given.peers:
         if peer not in peers:
             parser.error(f"this suite has no peer '{peer}'; it has: {', '.join(peers) or 'none'}")
+    # PyTorch is large: nothing here installs it, and it is left out where it is not, unless it alone is asked for
+    if "torch" in given.peers and given.peers != ["torch"] and importlib.util.find_spec("torch") is None:
+        given.peers.remove("torch")
+        print("PyTorch is not installed, and left out")
     return given
 
 
@@ -52,16 +57,34 @@ def run(command):
     return found
 
 
+def keep_best(kept, rows):
+    """Adds measurements to those that are kept by name, where they are better or new."""
+    for row in rows:
+        known = kept.setdefault(row["name"], row)
+        if (ratio(row["unit"], row["value"], known["value"]) or 0) > 1:
+            kept[row["name"]] = row
+
+
 def best(command, runs):
     """Runs one side several times, each in a process of its own, and keeps the best value of each measurement: for work
     that a process does only once at full length, because what it computes is remembered."""
     kept = {}
     for _ in range(runs):
-        for row in run(command):
-            known = kept.setdefault(row["name"], row)
-            if (ratio(row["unit"], row["value"], known["value"]) or 0) > 1:
-                kept[row["name"]] = row
+        keep_best(kept, run(command))
     return list(kept.values())
+
+
+def in_turn(sides, rounds=3, once=()):
+    """Lets all sides measure one after the other, several times, and keeps the best of each: other work on the machine
+    lasts longer than a measurement, and must not meet one side alone. `sides`: functions that return measurements, by
+    name; those in `once` take so long that they have one turn."""
+    kept = {name: {} for name in sides}
+    for turn in range(rounds):
+        for name, measure in sides.items():
+            if turn == 0 or name not in once:
+                print(f"{name} ({turn + 1} of {1 if name in once else rounds}) ...", flush=True)
+                keep_best(kept[name], measure())
+    return {name: list(rows.values()) for name, rows in kept.items()}
 
 
 def measurement(line):

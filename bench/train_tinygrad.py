@@ -7,7 +7,7 @@ os.environ.setdefault("CC", "clang-19")  # what ./dev setup installs
 os.environ["CACHELEVEL"] = "0"
 
 import train_work  # noqa: E402
-from tinygrad import GlobalCounters, Tensor, TinyJit, nn  # noqa: E402
+from tinygrad import Context, GlobalCounters, Tensor, TinyJit, nn  # noqa: E402
 
 
 class Net:
@@ -30,7 +30,7 @@ def make():
     x, y = Tensor(train_work.IMAGES).realize(), Tensor(train_work.DIGITS).realize()
 
     @TinyJit
-    @Tensor.train()
+    @Context(TRAINING=1)
     def step(x, y):
         optimiser.zero_grad()
         loss = net(x).sparse_categorical_crossentropy(y).backward()
