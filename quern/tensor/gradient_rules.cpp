@@ -25,6 +25,14 @@ UOp to_extreme(const UOp& node, const UOp& gradient, size_t source) {
   return where(loses, filled_like(gradient, 0), where(eq(mine, other), scaled(gradient, 0.5), gradient));
 }
 
+// Of where(condition, a, b): where the gradient goes to a. Of relu, where(x <= 0, 0, x), the result itself
+// tells: x need not be kept for it.
+UOp goes_to_first(const UOp& node) {
+  const UOp zero = filled_like(node, 0);
+  const bool is_relu = same(node.src(1), zero) && same(node.src(0), node.src(2) <= zero);
+  return is_relu ? node <= zero : node.src(0);
+}
+
 // b * a^(b-1). Where b is 0 the gradient is 0, even if 1/a is not finite; a power of 0 is 1 and keeps
 // infinities out of this gradient and out of its own gradient.
 UOp to_power_base(const UOp& node, const UOp& gradient) {
@@ -105,7 +113,7 @@ constexpr GradientRule kRules[] = {
                   [](const UOp& u, const UOp& g) { return to_extreme(u, g, 1); }}},
     {Op::WHERE,  {nullptr,
                   [](const UOp& u, const UOp& g) { return where(u.src(0), g, filled_like(g, 0)); },
-                  [](const UOp& u, const UOp& g) { return where(u.src(0), filled_like(g, 0), g); }}},
+                  [](const UOp& u, const UOp& g) { return where(goes_to_first(u), filled_like(g, 0), g); }}},
     {Op::CAST,   {[](const UOp& u, const UOp& g) { return g.cast(u.src(0).dtype()); }}},
 
     {Op::RESHAPE, {[](const UOp& u, const UOp& g) { return reshape(g, u.src(0).shape()); }}},

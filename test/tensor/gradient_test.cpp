@@ -12,6 +12,7 @@
 #include <unordered_map>
 
 #include "quern/ir/movement.h"
+#include "quern/ir/node_map.h"
 #include "quern/ir/spec.h"
 #include "test/error_of.h"
 #include "test/ir/rounds.h"
@@ -232,6 +233,21 @@ TEST(Gradient, WhereDoesNotLeakTheOtherBranch) {
   EXPECT_THAT(floats_of(gradient_of(y, x), memory), ElementsAre(0, 0, 0.25));
   const UOp poisoned = where(zero < x, number(x, 2) * x, number(x, NAN));
   EXPECT_THAT(floats_of(gradient_of(poisoned, x), memory), ElementsAre(0, 0, 2));
+}
+
+// So that what was below zero need not be kept: a convolution and the relu behind it are one kernel in
+// training, too.
+TEST(Gradient, OfReluIsToldByItsValue) {
+  const UOp x = leaf({6}), zero = number(x, 0), relu = where(x <= zero, zero, x);
+  Memory memory;
+  fill(memory, x, {-1, -0.0, 0, 2, kInf, std::nan("")});
+  const UOp slope = gradient_of(total(relu), x);
+  EXPECT_THAT(floats_of(slope, memory), ElementsAre(0, 0, 0, 1, 1, 1));
+  size_t uses = 0;
+  walk(slope, [&](const UOp& u) {
+    uses += std::ranges::count_if(u.src(), [&](const UOp& s) { return same(s, x); });
+  });
+  EXPECT_EQ(uses, 2U) << "of x, both by relu itself:\n" << slope.text();
 }
 
 TEST(Gradient, Movement) {
