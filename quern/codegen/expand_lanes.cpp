@@ -26,7 +26,8 @@ bool may_be_lanes(const UOp& range) {
   return n > 1 && n <= kMostLanes && std::has_single_bit(static_cast<uint64_t>(n));
 }
 
-// More than 0: accesses to neighbours outweigh those that go elsewhere, which are made lane by lane.
+// More than 0: accesses to neighbours outweigh those that go elsewhere, which are made lane by lane. The more
+// lanes, the more of them are one.
 int64_t score(const NodeList& order, const UOp& range) {
   int64_t total = 0;
   for (const UOp& u : order) {
@@ -40,7 +41,7 @@ int64_t score(const NodeList& order, const UOp& range) {
       if (r.arg().range().kind == AxisKind::REDUCE) weight *= 4;
     total += by_lane ? -weight : stride == 1 ? weight : 0;
   }
-  return total;
+  return total * lanes_in(range);
 }
 
 // Ranges that are never open together.

@@ -101,6 +101,8 @@ class Chooser {
   UOp row_beside(const UOp& column) const;
   UOp operand_to_pack(const UOp& column, const UOp& row) const;
   bool is_open_in_order(const Access& a) const;
+  wide reach(const UOp& range) const;
+  int64_t times_read(const UOp& load) const;
   int64_t reduced_elements(const UOp& load) const;
   double copied_elements(const UOp& load) const;
   // So many columns that what is packed for them fits into most of the second cache: vectors of a row, and
@@ -110,7 +112,7 @@ class Chooser {
     UOp other;
     int64_t steps = 1;
   };
-  Block block(const UOp& packed, const UOp& column, const UOp& row);
+  Block block(const UOp& packed, const UOp& column);
 
   // ---- rows
   bool rows();

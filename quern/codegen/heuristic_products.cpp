@@ -7,22 +7,27 @@ namespace {
 constexpr int64_t kAccumulators = 8;  // that many sums at once hide the latency of an addition
 constexpr int64_t kColumns = 16;      // vectors of a row that are read together, if rows are far apart
 constexpr int64_t kRowsToPack = 8;    // what is read less often is not copied first
+constexpr int64_t kRows = 5;          // of a tile: a loop of no fewer steps will do
+constexpr int64_t kPassing = 4;
+constexpr double kPadded = 0.9;  // of what a tile would be worth: its last step has masks
+constexpr wide kFar = wide{1} << 62;
 constexpr int64_t kFewRows = 64;
 constexpr int64_t kLeastVectors = 4, kFewRowsVectors = 8;  // of a row, that are packed together
 constexpr int64_t kElementsToPack = 2048;
 }  // namespace
 
-// As much work for what is read as fits into the registers: an accumulator for each place of the tile, and
-// the values of a row and of a column of it.
+// As much work for what is read as fits into the registers: an accumulator for each place of the tile, the
+// values of a row or of a column of it, and a few that come and go.
 Chooser::Tile Chooser::tile(int64_t rows, int64_t columns, int64_t others) const {
   Tile best;
   double most = 0;
   for (int64_t c = 1; c <= std::min(columns, spec_.registers); c++)
     for (int64_t o = 1; o <= std::min(others, spec_.registers / c); o++)
-      for (int64_t r = 1; r * c * o + r + c * o <= spec_.registers; r++) {
+      for (int64_t r = 1; r * c * o + std::min(r, c * o) + kPassing <= spec_.registers; r++) {
         if (columns % c != 0 || others % o != 0) continue;
         const auto work = static_cast<double>(r * c * o), loaded = static_cast<double>(r + c * o);
-        const double used = static_cast<double>(rows) / static_cast<double>(rounded_up(rows, r));
+        double used = static_cast<double>(rows) / static_cast<double>(rounded_up(rows, r));
+        if (used < 1) used *= kPadded;
         const double value = used * std::min(work, static_cast<double>(kAccumulators)) * work / loaded;
         if (value > most) most = value, best = {r, c, o};
       }
@@ -51,7 +56,7 @@ Chooser::Columns Chooser::find_columns() const {
 bool Chooser::columns() {
   const auto [column, row, packed] = find_columns();
   if (!column) return false;
-  const Block in = packed ? block(packed, column, row) : Block{vectors(column), {}, 1};
+  const Block in = packed ? block(packed, column) : Block{vectors(column), {}, 1};
   const int64_t left = in.vectors;
   const bool only_packed = in.other && std::ranges::none_of(reads_, [&](const Access& a) {
                              return a.uses(row) && a.uses(in.other);
@@ -81,19 +86,28 @@ int64_t Chooser::columns_at_once() const {
   return steps <= kMostUnrolled ? 4 : kColumns;
 }
 
-// The loop of a tile's other side.
+// The loop of a tile's other side: of those that are long enough the one whose steps are nearest in memory.
 UOp Chooser::row_beside(const UOp& column) const {
   UOp row;
-  for (const UOp& r : around_)
-    if (!same(r, column) && is_reused(r, column) && is_reused(column, r) && (!row || size(r) > size(row)) &&
-        size(r) > 1)
-      row = r;
+  for (const UOp& r : around_) {
+    if (same(r, column) || !is_reused(r, column) || !is_reused(column, r) || size(r) <= 1) continue;
+    const int64_t now = row ? std::min(size(row), kRows) : 0, then = std::min(size(r), kRows);
+    if (then > now || (then == now && reach(r) < reach(row))) row = r;
+  }
   return row;
+}
+
+// How far apart in memory the steps of a loop are.
+wide Chooser::reach(const UOp& range) const {
+  wide most = 0;
+  for (const Access& a : reads_)
+    if (a.uses(range)) most = std::max(most, stride_of(position_of(a.index), range).value_or(kFar));
+  return most;
 }
 
 // What is read for each row again, and not as lanes want it or from far apart.
 UOp Chooser::operand_to_pack(const UOp& column, const UOp& row) const {
-  if (!row || size(row) < kRowsToPack) return {};
+  if (!row) return {};
   UOp found;
   for (const Access& a : reads_) {
     if (!a.uses(column)) continue;
@@ -107,7 +121,8 @@ UOp Chooser::operand_to_pack(const UOp& column, const UOp& row) const {
     if (found || loads != 1 || memory.op() != Op::PARAM || !is_open_in_order(a)) return {};
     found = a.node;
   }
-  if (!found || reduced_elements(found) * size(column) < kElementsToPack) return {};
+  if (!found || times_read(found) < kRowsToPack) return {};
+  if (reduced_elements(found) * size(column) < kElementsToPack) return {};
   return found;
 }
 
@@ -117,6 +132,14 @@ bool Chooser::is_open_in_order(const Access& a) const {
     return size(r) > 0 && (std::ranges::find(around_, r) != around_.end() ||
                            std::ranges::find(main_ranges_, r) != main_ranges_.end());
   });
+}
+
+// How often it is read again, with the same loops of the reduce.
+int64_t Chooser::times_read(const UOp& load) const {
+  int64_t times = 1;
+  for (const UOp& r : around_)
+    if (!is_open(load, r)) times *= std::max<int64_t>(1, size(r));
+  return times;
 }
 
 int64_t Chooser::reduced_elements(const UOp& load) const {
@@ -132,13 +155,13 @@ double Chooser::copied_elements(const UOp& load) const {
   return elements;
 }
 
-Chooser::Block Chooser::block(const UOp& packed, const UOp& column, const UOp& row) {
+Chooser::Block Chooser::block(const UOp& packed, const UOp& column) {
   const int64_t w = lanes(column), all = vectors(column);
   if (all * w != size(column)) add(OptKind::PADTO, column, w);
   const int64_t most = spec_.l2_bytes * 5 / 8 / packed.dtype().bytes() / reduced_elements(packed) / w;
   Block result;
   // for few rows the copying takes longest: it reads longer pieces
-  const int64_t least = size(row) <= kFewRows ? kFewRowsVectors : kLeastVectors;
+  const int64_t least = times_read(packed) <= kFewRows ? kFewRowsVectors : kLeastVectors;
   result.vectors = divisor(all, std::max(least, most));
   UOps others;
   for (const UOp& r : around_)
