@@ -61,7 +61,7 @@ std::optional<uint64_t> random_seed() {
 Opts given_opts(const UOp& kernel, OptChoice choice) {
   if (!kernel.arg().none() && !kernel.arg().kernel().opts.empty())
     return parse_opts(fmt::format("{}", fmt::join(kernel.arg().kernel().opts, " ")));
-  if (choice != OptChoice::best || env::NOOPT() || random_seed()) return {};
+  if (choice != OptChoice::best || env::NOOPT() || random_seed() || env::OPTS().starts_with('@')) return {};
   return parse_opts(env::OPTS());
 }
 

@@ -163,7 +163,8 @@ class Gatherer {
       const UOp& value = now.op() == Op::CONTIGUOUS ? now.src(0) : now;
       const Sharding sharding = shardings[u];
       const UOp memory = memory_for(value, sharding), seen = seen_as(memory, value.shape(), sharding);
-      const UOp effect = store(seen, value);
+      UOp effect = store(seen, value);
+      if (now.op() == Op::CONTIGUOUS) effect = effect.replace({.arg = now.arg()});
       const UOp state = after(sharding.cut() ? seen : memory, UOps{effect});
       outputs.push_back(state);
       result.replaced.emplace(u, seen);

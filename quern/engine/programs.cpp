@@ -15,6 +15,7 @@
 
 #include "quern/codegen/lower.h"
 #include "quern/engine/beam.h"
+#include "quern/engine/opts_file.h"
 #include "quern/ir/env.h"
 
 namespace quern {
@@ -67,7 +68,8 @@ std::string key_of(const Device& device, const UOp& kernel) {
   return key;
 }
 
-std::shared_ptr<const Program> compiled(Device& device, const UOp& given) {
+std::shared_ptr<const Program> compiled(Device& device, const UOp& scheduled) {
+  const UOp given = with_opts_of_file(scheduled);
   const std::optional<Opts> found = searched_opts(device, given);
   const OptChoice choice = found ? OptChoice::searched : OptChoice::best;
   const UOp kernel = found ? with_opts(given, *found) : given;

@@ -66,10 +66,12 @@ struct StageArg {
   Texts device;  // empty: that of the value
   bool removable = true;
   std::string reason;
+  Texts opts = {};  // of the kernel that makes it, if given
   friend bool operator==(const StageArg&, const StageArg&) = default;
   static constexpr auto fields() {
     return std::tuple(Field{"space", &StageArg::space}, Field{"device", &StageArg::device},
-                      Field{"removable", &StageArg::removable}, Field{"reason", &StageArg::reason});
+                      Field{"removable", &StageArg::removable}, Field{"reason", &StageArg::reason},
+                      Field{"opts", &StageArg::opts});
   }
 };
 

@@ -28,7 +28,7 @@ namespace quern::env {
   NUMBER(REDUCEOP_SPLIT_SIZE, 22, 8, 32, "logarithm of the most elements between the two kernels of a split reduce") \
   NUMBER(RING, 1, 0, 2, "values of devices are combined around a ring: 0 never, 1 if large, 2 always")             \
   FLAG(NOOPT, "kernels are run as they are scheduled: loops are not split, sums are added in order and each rounded") \
-  TEXT(OPTS, "optimisations for all kernels, instead of those that are chosen for each: UPCAST(0, 8) UNROLL(1, 4)") \
+  TEXT(OPTS, "optimisations for all kernels, instead of those that are chosen for each: UPCAST(0, 8) UNROLL(1, 4); @FILE: by name") \
   NUMBER(JIT, 1, 0, 2, "functions given to jit() are captured and replayed: 0 never, 1 yes, 2 kernel by kernel")     \
   NUMBER(BEAM, 0, 0, 64, "optimisations of each kernel are searched by measuring: how many of the best are followed; 0: none") \
   NUMBER(BEAM_SECONDS, 60, 0, 86400, "a search for one kernel that takes longer ends with the best so far")       \

@@ -62,7 +62,7 @@ enum class ArgKind : uint8_t {
   X(FLIP, 1, 1, Ints)             /* the axes that are reversed */                                                \
   /* tensors */                                                                                                   \
   X(REDUCE, 1, -1, Reduce)        /* see arg.h, ReduceArg */                                                      \
-  X(CONTIGUOUS, 1, 1, None)       /* the user wants this in memory */                                             \
+  X(CONTIGUOUS, 1, 1, Texts)      /* the user wants this in memory; arg: opts of the kernel, if given */           \
   X(CONTIGUOUS_BACKWARD, 1, 1, None)                                                                              \
   X(DETACH, 1, 1, None)           /* no gradient flows through */                                                 \
   X(COPY, 2, 2, None)             /* x, device */                                                                 \
@@ -79,7 +79,7 @@ enum class ArgKind : uint8_t {
   /* memory */                                                                                                    \
   X(INDEX, 1, -1, None)           /* memory or tensor, indices; a gate is an index that may be invalid */         \
   X(LOAD, 1, 3, None)             /* address; value where the gate is false; of each lane: is it read */          \
-  X(STORE, 2, 3, None)            /* address, value; of each lane: is it written */                               \
+  X(STORE, 2, 3, Texts)           /* address, value; of each lane: is it written; arg: opts, if given */           \
   /* vectors */                                                                                                   \
   X(VECTORIZE, 1, -1, None)                                                                                       \
   X(GEP, 1, 1, Ints)              /* lanes of a vector */                                                         \

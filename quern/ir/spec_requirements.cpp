@@ -15,6 +15,7 @@ constexpr OpSet kIntegerDivision = {Op::FLOORDIV, Op::FLOORMOD, Op::TRUNCDIV, Op
 constexpr OpSet kEffects = {Op::SINK, Op::GROUP, Op::END,   Op::BARRIER,
                             Op::IF,   Op::ENDIF, Op::STORE, Op::CALL};
 constexpr OpSet kNames = {Op::UNIQUE, Op::LUNIQUE, Op::DEVICE};
+constexpr OpSet kMayLackArgument = {Op::SINK, Op::CONTIGUOUS, Op::STORE};  // what the kernel is like, if told
 constexpr OpSet kMayBeVoid = {Op::AFTER, Op::NOOP, Op::REDUCE, Op::FUNCTION};
 constexpr OpSet kMayBePointer =
     OpSet{Op::PARAM, Op::DEFINE_LOCAL, Op::DEFINE_REG, Op::INDEX, Op::CAST, Op::AFTER, Op::NOOP} |
@@ -40,7 +41,7 @@ constexpr Requirement kRequirements[] = {
      number_of_sources},
     {ops::all, everywhere, "its argument is of the kind that the table of ops says",
      [](const UOp& u) {
-       return u.arg().kind() == info(u.op()).arg || (u.op() == Op::SINK && u.arg().none());
+       return u.arg().kind() == info(u.op()).arg || (u.arg().none() && kMayLackArgument.contains(u.op()));
      },
      [](const UOp& u) { return u.arg().none() ? std::string("none") : "another kind"; }},
     {ops::all - kMayBePointer, everywhere, "only memory and addresses are pointers",

@@ -54,7 +54,8 @@ UOp stack_of_constants(const UOp& u) {
 UOp simplify_store(const UOp& store, const UOp& target, const UOp& value) {
   if (same(target, value)) return UOp::make(Op::NOOP, dtypes::void_);
   if (elements_at_most(target.shape()) == 0) return UOp::make(Op::NOOP, dtypes::void_);
-  if (value.op() == Op::CONTIGUOUS) return store.with_src(UOps{target, value.src(0)});
+  if (value.op() == Op::CONTIGUOUS)
+    return store.replace({.src = UOps{target, value.src(0)}, .arg = value.arg()});
   if (target.op() == Op::BITCAST)
     return store.with_src(UOps{target.src(0), value.bitcast(target.src(0).dtype())});
   return {};
@@ -120,7 +121,10 @@ const Rules early = [] {
       {op(kEmptied).as("u"), empty_value,
        "a tensor without elements, or padding alone -> a constant; a reduce of none -> its start"},
       {op(Op::RESHAPE).as("u"), merge_reshapes, "a reshape of a reshape -> one"},
-      {op(Op::CONTIGUOUS, {op(Op::CONTIGUOUS).as("x")}), [](const UOp& inner) { return inner; },
+      {op(Op::CONTIGUOUS, {op(Op::CONTIGUOUS).as("x")}).as("u"),
+       [](const UOp& u, const UOp& inner) {
+         return inner.arg().none() ? inner.replace({.arg = u.arg()}) : inner;
+       },
        "contiguous(contiguous(x)) -> contiguous(x)"},
       {op(Op::CONTIGUOUS, {x}), [](const UOp& v) { return is_whole_memory(v) ? v : UOp(); },
        "contiguous(memory) -> memory"},

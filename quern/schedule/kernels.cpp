@@ -58,7 +58,7 @@ class Cutter {
     number_ranges();
     for (const UOp& u : *order_) rewrite(u);
     kernel.program = UOp::make(Op::SINK, dtypes::void_, {*done_.find(effect_)},
-                               KernelArg{.name = name(), .opts = {}, .reasons = reasons_});
+                               KernelArg{.name = name(), .opts = opts_, .reasons = reasons_});
     kernel.states = states_;
     find_hazards(contested);
     find_two_states(body.op() == Op::GROUP ? body.src().size() : 1, contested);
@@ -151,6 +151,7 @@ class Cutter {
       case Op::REDUCE: reduces_ = true; break;
       case Op::STORE: {
         if (!u.tag().none()) reasons_.push_back(u.tag().text());
+        if (!u.arg().none()) take_opts(u.arg().texts());
         const DType memory = memory_under(sources[0].src(0)).dtype();
         const UOp address = sources[0].replace({.dtype = memory});
         done_.emplace(u, UOp::make(Op::STORE, dtypes::void_, {address, sources[1]}));
@@ -175,6 +176,13 @@ class Cutter {
     done_.emplace(u, u.src().empty() ? u : u.with_src(sources));
   }
 
+  void take_opts(const Texts& opts) {
+    if (!opts_.empty() && opts_ != opts)
+      throw Error(fmt::format("two tensors that one kernel makes ask for different opts: {}, and {}",
+                              fmt::join(opts_, " "), fmt::join(opts, " ")));
+    opts_ = opts;
+  }
+
   std::string name() const {
     std::string s = reduces_ ? "r" : "e";
     for (const UOp& size : sizes_)
@@ -187,7 +195,7 @@ class Cutter {
   NodeMap<UOp> done_;
   UOps states_, outputs_, sizes_;
   std::map<int64_t, int64_t> number_, locals_;
-  Texts reasons_;
+  Texts reasons_, opts_;
   bool reduces_ = false;
 };
 

@@ -136,7 +136,8 @@ class Lowering {
     const StageArg arg{.space = global ? AddrSpace::GLOBAL : AddrSpace::LOCAL,
                        .device = nest.device.arg().texts(),
                        .removable = node.removable,
-                       .reason = node.reason};
+                       .reason = node.reason,
+                       .opts = u.op() == Op::CONTIGUOUS && !u.arg().none() ? u.arg().texts() : Texts()};
     const UOp stage = UOp::make(Op::STAGE, u.dtype(), sources, arg);
     memory(u) = stage;
     for (const Use& use : node.uses) {
@@ -151,7 +152,7 @@ class Lowering {
       return UOp::make(Op::STORE, dtypes::void_, {stretch_of_memory(u.src(0)), lower_copy(u.src(1))});
     const UOp &target = value(u.src(0), node.sources[0][0]), &x = value(u.src(1), node.sources[0][1]);
     QUERN_CHECK(target.op() == Op::INDEX, "a store into what is no memory:\n" + u.text());
-    UOps sources{UOp::make(Op::STORE, dtypes::void_, {target, x})};
+    UOps sources{UOp::make(Op::STORE, dtypes::void_, {target, x}, u.arg())};
     const UOps& ranges = plan_.nests[static_cast<size_t>(node.nest)].ranges;
     sources.insert(sources.end(), ranges.begin(), ranges.end());
     return ranges.empty() ? sources[0] : UOp::make(Op::END, dtypes::void_, sources);

@@ -108,8 +108,9 @@ class Stores {
     for (size_t i = 1; i < sources.size(); i++)
       if (sources[i].op() == Op::RANGE) ranges.push_back(sources[i]);
     const UOp place = flat_index(Sources(sources).subspan(1), shape);
-    UOp effect = UOp::make(Op::STORE, dtypes::void_,
-                           {UOp::make(Op::INDEX, u.dtype(), {memory, place}), sources[0]}, {}, arg.reason);
+    UOp effect =
+        UOp::make(Op::STORE, dtypes::void_, {UOp::make(Op::INDEX, u.dtype(), {memory, place}), sources[0]},
+                  arg.opts.empty() ? Arg() : Arg(arg.opts), arg.reason);
     if (!ranges.empty()) {
       UOps closed{effect};
       closed.insert(closed.end(), ranges.begin(), ranges.end());

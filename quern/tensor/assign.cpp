@@ -112,6 +112,10 @@ Tensor Tensor::contiguous() const {
     return Tensor(u);
   return Tensor(quern::contiguous(u));
 }
+Tensor Tensor::contiguous(const std::string& opts) const {
+  const UOp u = uop();
+  return Tensor(UOp::make(Op::CONTIGUOUS, u.dtype(), {u}, Texts{opts}));
+}
 Tensor Tensor::contiguous_backward() const {
   const UOp u = uop();
   return Tensor(UOp::make(Op::CONTIGUOUS_BACKWARD, u.dtype(), {u}));

@@ -331,6 +331,8 @@ class Tensor {
   const Tensor& replace(const Tensor& other) const;  // this tensor is another value from now on
   Tensor detach() const;
   Tensor contiguous() const;
+  // The same; the kernel that computes it has these opts, "UPCAST(0, 8) UNROLL(1, 4)" (docs/codegen.md).
+  Tensor contiguous(const std::string& opts) const;
   Tensor contiguous_backward() const;
   Tensor clone() const;  // with memory of its own
   Tensor to(const std::string& device) const;
