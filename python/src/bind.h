@@ -1,4 +1,5 @@
-// The extension quern._core: a function a topic, each of which adds its part to the module or to the class Tensor.
+// The extension quern._core: a function a topic, each of which adds its part to the module or to the class
+// Tensor.
 #pragma once
 
 #include "python/src/casters.h"
@@ -25,7 +26,8 @@ void bind_jit(nb::module_& m);
 void bind_optim(nb::module_& m);
 void bind_io(nb::module_& m);
 
-// What Tensor(data) makes: of a number, nested lists of numbers (or of tensors), bytes, an array, a UOp, a path.
+// What Tensor(data) makes: of a number, nested lists of numbers (or of tensors), bytes, an array, a UOp, a
+// path.
 Tensor tensor_of(nb::handle data, std::optional<DType> dtype, const std::string& device);
 
 // A value of Python from a constant: bool, int or float.
@@ -38,7 +40,8 @@ auto without_lock(F&& f) {
   return f();
 }
 
-// Keeps an object of Python alive from C++, wherever the last copy goes: also in a thread without Python's lock.
+// Keeps an object of Python alive from C++, wherever the last copy goes: also in a thread without Python's
+// lock.
 std::shared_ptr<void> keep_alive(nb::object object);
 
 }  // namespace quern::python

@@ -35,7 +35,8 @@ wide wide_of(nb::handle h) {
 int64_t integer(nb::handle h, const char* expected) {
   if (PyIndex_Check(h.ptr()) == 0 || is_tensor(h)) wrong_type(expected, h);
   const wide value = wide_of(h);
-  if (!fits(dtypes::int64, value)) throw Error("the integer " + to_string(value) + " does not fit in 64 bits");
+  if (!fits(dtypes::int64, value))
+    throw Error("the integer " + to_string(value) + " does not fit in 64 bits");
   return static_cast<int64_t>(value);
 }
 
@@ -50,8 +51,9 @@ bool is_numpy_scalar(nb::handle h, const char* kind) {
 }  // namespace
 
 bool is_number(nb::handle h) {
-  return PyBool_Check(h.ptr()) || PyLong_Check(h.ptr()) || PyFloat_Check(h.ptr()) || is_numpy_scalar(h, "bool") ||
-         is_numpy_scalar(h, "float") || is_numpy_scalar(h, "int") || is_numpy_scalar(h, "uint");
+  return PyBool_Check(h.ptr()) || PyLong_Check(h.ptr()) || PyFloat_Check(h.ptr()) ||
+         is_numpy_scalar(h, "bool") || is_numpy_scalar(h, "float") || is_numpy_scalar(h, "int") ||
+         is_numpy_scalar(h, "uint");
 }
 
 std::optional<Operand> try_operand(nb::handle h) {
@@ -117,9 +119,12 @@ DType dtype(nb::handle h) {
   }
   const std::string name = nb::cast<std::string>(h);
   static const std::pair<const char*, DType> others[] = {
-      {"half", dtypes::float16}, {"float", dtypes::float32}, {"double", dtypes::float64}, {"char", dtypes::int8},
-      {"uchar", dtypes::uint8},  {"short", dtypes::int16},   {"ushort", dtypes::uint16},  {"int", dtypes::int32},
-      {"uint", dtypes::uint32},  {"long", dtypes::int64},    {"ulong", dtypes::uint64},   {"bf16", dtypes::bfloat16},
+      {"half", dtypes::float16},          {"float", dtypes::float32},
+      {"double", dtypes::float64},        {"char", dtypes::int8},
+      {"uchar", dtypes::uint8},           {"short", dtypes::int16},
+      {"ushort", dtypes::uint16},         {"int", dtypes::int32},
+      {"uint", dtypes::uint32},           {"long", dtypes::int64},
+      {"ulong", dtypes::uint64},          {"bf16", dtypes::bfloat16},
       {"default_float", default_float()}, {"default_int", default_int()}};
   for (const auto& [other, type] : others)
     if (name == other) return type;

@@ -1,5 +1,5 @@
-// What Python passes, as arguments of quern's functions: numbers beside tensors, sizes, shapes, axes and dtypes. A value
-// that is none of these is a TypeError that says what was expected.
+// What Python passes, as arguments of quern's functions: numbers beside tensors, sizes, shapes, axes and
+// dtypes. A value that is none of these is a TypeError that says what was expected.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -19,10 +19,10 @@ bool is_number(nb::handle h);  // of Python or NumPy
 std::optional<Operand> try_operand(nb::handle h);
 Operand operand(nb::handle h);  // a tensor or number; arrays and lists become tensors
 Dim dim(nb::handle h);
-Shape shape(nb::handle h);                 // a size or several
+Shape shape(nb::handle h);                  // a size or several
 Shape shape_of_args(const nb::args& args);  // f(2, 3) or f((2, 3))
-IntList int_list(nb::handle h);            // None: not given
-DType dtype(nb::handle h);                 // a DType, or its name
+IntList int_list(nb::handle h);             // None: not given
+DType dtype(nb::handle h);                  // a DType, or its name
 Index index(nb::handle h);
 std::vector<Index> indices(nb::handle h);
 std::string device(nb::handle h);  // None: ""
@@ -37,36 +37,38 @@ nb::object to_python(const Shape& shape);
 namespace nanobind::detail {
 
 // One that throws what is wrong, instead of refusing without a word.
-#define QUERN_CASTER(Type, Text, function, ...)                                                             \
-  template <>                                                                                               \
-  struct type_caster<Type> {                                                                                \
-    static constexpr auto Name = const_name(Text);                                                          \
-    using Value = Type;                                                                                     \
-    template <typename T_>                                                                                  \
-    using Cast = movable_cast_t<T_>;                                                                        \
-    template <typename T_>                                                                                  \
-    static constexpr bool can_cast() {                                                                      \
-      return true;                                                                                          \
-    }                                                                                                       \
-    bool from_python(handle src, uint32_t, cleanup_list*) {                                                 \
-      value.emplace(quern::python::function(src));                                                          \
-      return true;                                                                                          \
-    }                                                                                                       \
-    explicit operator Value*() { return &*value; }                                                          \
-    explicit operator Value&() { return *value; }                                                           \
-    explicit operator Value&&() { return std::move(*value); }                                               \
-    __VA_ARGS__                                                                                             \
-    std::optional<Type> value;                                                                              \
+#define QUERN_CASTER(Type, Text, function, ...)               \
+  template <>                                                 \
+  struct type_caster<Type> {                                  \
+    static constexpr auto Name = const_name(Text);            \
+    using Value = Type;                                       \
+    template <typename T_>                                    \
+    using Cast = movable_cast_t<T_>;                          \
+    template <typename T_>                                    \
+    static constexpr bool can_cast() {                        \
+      return true;                                            \
+    }                                                         \
+    bool from_python(handle src, uint32_t, cleanup_list*) {   \
+      value.emplace(quern::python::function(src));            \
+      return true;                                            \
+    }                                                         \
+    explicit operator Value*() { return &*value; }            \
+    explicit operator Value&() { return *value; }             \
+    explicit operator Value&&() { return std::move(*value); } \
+    __VA_ARGS__                                               \
+    std::optional<Type> value;                                \
   }
 
 QUERN_CASTER(quern::Operand, "Tensor | float | int | bool", operand);
-QUERN_CASTER(quern::Dim, "int | UOp", dim, static handle from_cpp(const quern::Dim& d, rv_policy, cleanup_list*) {
-  return quern::python::to_python(d).release();
-});
-QUERN_CASTER(quern::Shape, "tuple[int | UOp, ...]", shape,
-             static handle from_cpp(const quern::Shape& s, rv_policy, cleanup_list*) {
-               return quern::python::to_python(s).release();
-             });
+QUERN_CASTER(
+    quern::Dim, "int | UOp", dim, static handle from_cpp(const quern::Dim& d, rv_policy, cleanup_list*) {
+      return quern::python::to_python(d).release();
+    });
+QUERN_CASTER(
+    quern::Shape, "tuple[int | UOp, ...]", shape,
+    static handle from_cpp(const quern::Shape& s, rv_policy, cleanup_list*) {
+      return quern::python::to_python(s).release();
+    });
 QUERN_CASTER(quern::IntList, "int | tuple[int, ...] | None", int_list);
 #undef QUERN_CASTER
 

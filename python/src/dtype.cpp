@@ -7,7 +7,9 @@ using namespace nb::literals;
 
 void bind_dtype(nb::module_& m) {
   nb::class_<DType>(m, "DType", "The type of the elements of a tensor.")
-      .def("__init__", [](DType* d, const std::string& name) { new (d) DType(dtype(nb::str(name.c_str()))); }, "name"_a)
+      .def(
+          "__init__", [](DType* d, const std::string& name) { new (d) DType(dtype(nb::str(name.c_str()))); },
+          "name"_a)
       .def_prop_ro("name", &DType::name, "Such as 'float32'.")
       .def_prop_ro("itemsize", &DType::bytes, "Bytes of an element.")
       .def_prop_ro("bitsize", &DType::bits, "Bits of an element; 1 for bool.")
@@ -21,8 +23,9 @@ void bind_dtype(nb::module_& m) {
       .def("_min", [](DType d) { return number_of(min_value(d), d); })
       .def("_max", [](DType d) { return number_of(max_value(d), d); })
       .def("_epsilon", [](DType d) { return epsilon(d); })
-      .def("__eq__", [](DType a, nb::handle b) { return nb::isinstance<DType>(b) && a == nb::cast<DType>(b); },
-           "other"_a.none())
+      .def(
+          "__eq__", [](DType a, nb::handle b) { return nb::isinstance<DType>(b) && a == nb::cast<DType>(b); },
+          "other"_a.none())
       .def("__hash__", [](DType d) { return std::hash<std::string>()(d.name()); })
       .def("__repr__", [](DType d) { return "dtypes." + d.name(); })
       .def("__reduce__", [](DType d) { return nb::make_tuple(nb::type<DType>(), nb::make_tuple(d.name())); });

@@ -63,11 +63,12 @@ struct Cast {
   const char* name;
   DType dtype;
 };
-constexpr Cast kCasts[] = {{"half", dtypes::float16},  {"float", dtypes::float32},       {"double", dtypes::float64},
-                           {"int", dtypes::int32},     {"long", dtypes::int64},          {"short", dtypes::int16},
-                           {"bool", dtypes::bool_},    {"bfloat16", dtypes::bfloat16},   {"f16", dtypes::float16},
-                           {"bf16", dtypes::bfloat16}, {"f32", dtypes::float32},         {"f64", dtypes::float64},
-                           {"i32", dtypes::int32},     {"i64", dtypes::int64}};
+constexpr Cast kCasts[] = {
+    {"half", dtypes::float16},  {"float", dtypes::float32},     {"double", dtypes::float64},
+    {"int", dtypes::int32},     {"long", dtypes::int64},        {"short", dtypes::int16},
+    {"bool", dtypes::bool_},    {"bfloat16", dtypes::bfloat16}, {"f16", dtypes::float16},
+    {"bf16", dtypes::bfloat16}, {"f32", dtypes::float32},       {"f64", dtypes::float64},
+    {"i32", dtypes::int32},     {"i64", dtypes::int64}};
 
 struct Binary {
   const char* name;
@@ -87,7 +88,8 @@ constexpr Binary kBinary[] = {
     {"lshift", &Tensor::lshift, "The bits moved up by as many places.", true},
     {"rshift", &Tensor::rshift, "The bits moved down by as many places.", true},
     {"floordiv", &Tensor::floordiv, "x / y, rounded down.", true},
-    {"fmod", &Tensor::fmod, "The rest of a division that rounds towards zero: it has the sign of the dividend."},
+    {"fmod", &Tensor::fmod,
+     "The rest of a division that rounds towards zero: it has the sign of the dividend."},
     {"maximum", &Tensor::maximum, "The greater of both; NaN if one of them is."},
     {"minimum", &Tensor::minimum, "The lesser of both; NaN if one of them is."},
     {"eq", &Tensor::eq, "Whether they are equal."},
@@ -129,8 +131,9 @@ void bind_elementwise(TensorClass& tensor) {
   for (const Unary& u : kUnary)
     tensor.def(u.name, [f = u.function](const Tensor& x) { return (x.*f)(); }, u.doc);
   for (const Cast& c : kCasts)
-    tensor.def(c.name, [to = c.dtype](const Tensor& x) { return x.cast(to); },
-               ("Converted to " + c.dtype.name() + ".").c_str());
+    tensor.def(
+        c.name, [to = c.dtype](const Tensor& x) { return x.cast(to); },
+        ("Converted to " + c.dtype.name() + ".").c_str());
   for (const Binary& b : kBinary) {
     if (b.reversible)
       tensor.def(
@@ -140,7 +143,8 @@ void bind_elementwise(TensorClass& tensor) {
           },
           "x"_a, "reverse"_a = false, b.doc);
     else
-      tensor.def(b.name, [f = b.function](const Tensor& x, const Operand& y) { return (x.*f)(y); }, "x"_a, b.doc);
+      tensor.def(
+          b.name, [f = b.function](const Tensor& x, const Operand& y) { return (x.*f)(y); }, "x"_a, b.doc);
   }
   tensor.def("div", &divided, "x"_a, "reverse"_a = false, "rounding_mode"_a = nb::none(),
              "x / y; rounding_mode 'floor' or 'trunc' rounds the result.");
@@ -159,17 +163,22 @@ void bind_elementwise(TensorClass& tensor) {
       },
       "other"_a, "rtol"_a = 1e-5, "atol"_a = 1e-8, "equal_nan"_a = false,
       "Whether isclose() holds for all elements, as a bool of Python.");
-  tensor.def("threefry", &Tensor::threefry, "seed"_a, "A block cipher: random bits from counters (self) and keys.");
-  tensor.def("cast", [](const Tensor& x, nb::handle to) { return x.cast(dtype(to)); }, "dtype"_a,
-             "Converted to another dtype.");
-  tensor.def("bitcast", [](const Tensor& x, nb::handle to) { return x.bitcast(dtype(to)); }, "dtype"_a,
-             "The same bits as another dtype.");
-  tensor.def("leaky_relu", &Tensor::leaky_relu, "neg_slope"_a = 0.01, "x where it is positive, else neg_slope * x.");
+  tensor.def("threefry", &Tensor::threefry, "seed"_a,
+             "A block cipher: random bits from counters (self) and keys.");
+  tensor.def(
+      "cast", [](const Tensor& x, nb::handle to) { return x.cast(dtype(to)); }, "dtype"_a,
+      "Converted to another dtype.");
+  tensor.def(
+      "bitcast", [](const Tensor& x, nb::handle to) { return x.bitcast(dtype(to)); }, "dtype"_a,
+      "The same bits as another dtype.");
+  tensor.def("leaky_relu", &Tensor::leaky_relu, "neg_slope"_a = 0.01,
+             "x where it is positive, else neg_slope * x.");
   tensor.def("elu", &Tensor::elu, "alpha"_a = 1.0, "x where it is positive, else alpha * (exp(x) - 1).");
   tensor.def("celu", &Tensor::celu, "alpha"_a = 1.0, "max(x, 0) + min(alpha * (exp(x / alpha) - 1), 0).");
   tensor.def("selu", &Tensor::selu, "alpha"_a = 1.67326324235437728481, "gamma"_a = 1.05070098735548049342,
              "gamma * elu(x, alpha).");
-  tensor.def("gelu", &Tensor::gelu, "approximate"_a = "tanh", "x * P(normal <= x); 'none' for the exact form.");
+  tensor.def("gelu", &Tensor::gelu, "approximate"_a = "tanh",
+             "x * P(normal <= x); 'none' for the exact form.");
   tensor.def("softplus", &Tensor::softplus, "beta"_a = 1.0, "log(1 + exp(beta * x)) / beta.");
   tensor.def(
       "hardsigmoid",
@@ -189,11 +198,13 @@ struct Operator {
   Tensor (Tensor::*function)(const Operand&) const;
 };
 constexpr Operator kOperators[] = {
-    {"add", &Tensor::add},       {"sub", &Tensor::sub},         {"mul", &Tensor::mul},        {"mod", &Tensor::mod},
-    {"pow", &Tensor::pow},       {"and", &Tensor::bitwise_and}, {"or", &Tensor::bitwise_or},  {"xor", &Tensor::bitwise_xor},
-    {"lshift", &Tensor::lshift}, {"rshift", &Tensor::rshift},   {"floordiv", &Tensor::floordiv}};
-constexpr Operator kComparisons[] = {{"__eq__", &Tensor::eq}, {"__ne__", &Tensor::ne}, {"__lt__", &Tensor::lt},
-                                     {"__le__", &Tensor::le}, {"__gt__", &Tensor::gt}, {"__ge__", &Tensor::ge}};
+    {"add", &Tensor::add},       {"sub", &Tensor::sub},          {"mul", &Tensor::mul},
+    {"mod", &Tensor::mod},       {"pow", &Tensor::pow},          {"and", &Tensor::bitwise_and},
+    {"or", &Tensor::bitwise_or}, {"xor", &Tensor::bitwise_xor},  {"lshift", &Tensor::lshift},
+    {"rshift", &Tensor::rshift}, {"floordiv", &Tensor::floordiv}};
+constexpr Operator kComparisons[] = {{"__eq__", &Tensor::eq}, {"__ne__", &Tensor::ne},
+                                     {"__lt__", &Tensor::lt}, {"__le__", &Tensor::le},
+                                     {"__gt__", &Tensor::gt}, {"__ge__", &Tensor::ge}};
 
 // Python tries the other side, or says that the types do not go together.
 nb::object not_implemented() { return nb::borrow(Py_NotImplemented); }

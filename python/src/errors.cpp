@@ -53,11 +53,14 @@ void bind_errors(nb::module_& m) {
   kinds.dtype = make(m, "DTypeError", "A dtype that does not fit.", bases(error, PyExc_TypeError));
   kinds.index = make(m, "IndexError", "An index out of bounds, or of a kind that cannot index.",
                      bases(error, PyExc_IndexError));
-  kinds.device = make(m, "DeviceError", "A device that there is not, or that cannot do what it was asked for.", bases(error));
+  kinds.device = make(m, "DeviceError",
+                      "A device that there is not, or that cannot do what it was asked for.", bases(error));
   kinds.parse = make(m, "ParseError", "Text that is no IR.", bases(error, PyExc_ValueError));
-  kinds.spec = make(m, "SpecError", "A graph that breaks a rule of its level.", bases(error, PyExc_ValueError));
+  kinds.spec =
+      make(m, "SpecError", "A graph that breaks a rule of its level.", bases(error, PyExc_ValueError));
   kinds.rewrite = make(m, "RewriteError", "Rewrite rules that never come to rest.", bases(error));
-  kinds.internal = make(m, "InternalError", "A mistake of quern itself: please report it.", bases(PyExc_RuntimeError));
+  kinds.internal =
+      make(m, "InternalError", "A mistake of quern itself: please report it.", bases(PyExc_RuntimeError));
   nb::register_exception_translator(&translate);
 }
 

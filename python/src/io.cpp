@@ -12,7 +12,9 @@ namespace {
 
 using namespace nb::literals;
 
-std::string path_of(nb::handle h) { return nb::cast<std::string>(nb::module_::import_("os").attr("fspath")(h)); }
+std::string path_of(nb::handle h) {
+  return nb::cast<std::string>(nb::module_::import_("os").attr("fspath")(h));
+}
 
 nb::object value_of(const io::GgufValue& v) {
   if (const auto* list = std::get_if<std::vector<io::GgufValue>>(&v.value)) {
@@ -42,31 +44,47 @@ void bind_io(nb::module_& m) {
     StateDict (*read)(const std::string&);
     const char* doc;
   };
-  for (const Reader& r : {Reader{"safe_load", &io::safe_load, "The tensors of a file of safetensors, by name."},
-                          Reader{"torch_load", &io::torch_load, "The tensors of a checkpoint of PyTorch, by name."},
-                          Reader{"npz_load", &io::npz_load, "The arrays of a file .npz, by name."}})
-    m.def(r.name, [read = r.read](nb::handle fn) {
-      const std::string path = path_of(fn);
-      return without_lock([&] { return read(path); });
-    }, "fn"_a, r.doc);
-  m.def("safe_load_metadata", [](nb::handle fn) { return io::safe_load_metadata(path_of(fn)); }, "fn"_a,
-        "What a file of safetensors says beside its tensors.");
-  m.def("safe_save", [](const StateDict& tensors, nb::handle fn, const std::optional<io::Metadata>& metadata) {
-    const std::string path = path_of(fn);
-    without_lock([&] { io::safe_save(tensors, path, metadata.value_or(io::Metadata())); });
-  }, "tensors"_a, "fn"_a, "metadata"_a = nb::none(), "Writes tensors as a file of safetensors.");
-  m.def("gguf_load", [](nb::handle fn) {
-    const std::string path = path_of(fn);
-    const io::Gguf file = without_lock([&] { return io::gguf_load(path); });
-    nb::dict metadata;
-    for (const auto& [name, value] : file.metadata) metadata[name.c_str()] = value_of(value);
-    return nb::make_tuple(metadata, file.tensors);
-  }, "fn"_a, "What a file of GGUF says of its model, and its tensors by name.");
-  m.def("npy_load", [](nb::handle fn) { return io::npy_load(path_of(fn)); }, "fn"_a, "The array of a file .npy.");
-  m.def("npy_save", [](const Tensor& t, nb::handle fn) {
-    const std::string path = path_of(fn);
-    without_lock([&] { io::npy_save(t, path); });
-  }, "tensor"_a, "fn"_a, "Writes a file .npy.");
+  for (const Reader& r :
+       {Reader{"safe_load", &io::safe_load, "The tensors of a file of safetensors, by name."},
+        Reader{"torch_load", &io::torch_load, "The tensors of a checkpoint of PyTorch, by name."},
+        Reader{"npz_load", &io::npz_load, "The arrays of a file .npz, by name."}})
+    m.def(
+        r.name,
+        [read = r.read](nb::handle fn) {
+          const std::string path = path_of(fn);
+          return without_lock([&] { return read(path); });
+        },
+        "fn"_a, r.doc);
+  m.def(
+      "safe_load_metadata", [](nb::handle fn) { return io::safe_load_metadata(path_of(fn)); }, "fn"_a,
+      "What a file of safetensors says beside its tensors.");
+  m.def(
+      "safe_save",
+      [](const StateDict& tensors, nb::handle fn, const std::optional<io::Metadata>& metadata) {
+        const std::string path = path_of(fn);
+        without_lock([&] { io::safe_save(tensors, path, metadata.value_or(io::Metadata())); });
+      },
+      "tensors"_a, "fn"_a, "metadata"_a = nb::none(), "Writes tensors as a file of safetensors.");
+  m.def(
+      "gguf_load",
+      [](nb::handle fn) {
+        const std::string path = path_of(fn);
+        const io::Gguf file = without_lock([&] { return io::gguf_load(path); });
+        nb::dict metadata;
+        for (const auto& [name, value] : file.metadata) metadata[name.c_str()] = value_of(value);
+        return nb::make_tuple(metadata, file.tensors);
+      },
+      "fn"_a, "What a file of GGUF says of its model, and its tensors by name.");
+  m.def(
+      "npy_load", [](nb::handle fn) { return io::npy_load(path_of(fn)); }, "fn"_a,
+      "The array of a file .npy.");
+  m.def(
+      "npy_save",
+      [](const Tensor& t, nb::handle fn) {
+        const std::string path = path_of(fn);
+        without_lock([&] { io::npy_save(t, path); });
+      },
+      "tensor"_a, "fn"_a, "Writes a file .npy.");
 }
 
 }  // namespace quern::python

@@ -1,4 +1,5 @@
-// Captured functions. Python takes arguments and results apart (quern/jit.py); here they are lists of tensors and sizes.
+// Captured functions. Python takes arguments and results apart (quern/jit.py); here they are lists of tensors
+// and sizes.
 #include "quern/engine/jit.h"
 
 #include "python/src/bind.h"

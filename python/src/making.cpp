@@ -65,11 +65,13 @@ double number(nb::handle h) {
 }
 
 // Integers unless one of the numbers is none.
-Tensor counted(nb::handle start, nb::handle stop, nb::handle step, nb::handle dtype, nb::handle device, nb::handle grad) {
+Tensor counted(nb::handle start, nb::handle stop, nb::handle step, nb::handle dtype, nb::handle device,
+               nb::handle grad) {
   const Request request{dtype, device, grad};
   Made made = request.made();
   if (!made.dtype)
-    made.dtype = is_int(start) && (stop.is_none() || is_int(stop)) && is_int(step) ? default_int() : default_float();
+    made.dtype =
+        is_int(start) && (stop.is_none() || is_int(stop)) && is_int(step) ? default_int() : default_float();
   return request.finish(stop.is_none() ? Tensor::arange(0, number(start), number(step), made)
                                        : Tensor::arange(number(start), number(stop), number(step), made));
 }
@@ -85,30 +87,39 @@ void bind_making(TensorClass& tensor) {
   by_shape(tensor, "ones", &Tensor::ones, "Ones.");
   by_shape(tensor, "rand", &Tensor::rand, "Random numbers in [0, 1).");
   by_shape(tensor, "randn", &Tensor::randn, "Random numbers of the standard normal distribution.");
-  by_shape(tensor, "scaled_uniform", &Tensor::scaled_uniform, "Uniform in [-1, 1), divided by sqrt(number of elements).");
+  by_shape(tensor, "scaled_uniform", &Tensor::scaled_uniform,
+           "Uniform in [-1, 1), divided by sqrt(number of elements).");
   by_shape(tensor, "glorot_uniform", &Tensor::glorot_uniform, "Uniform within sqrt(6 / (inputs + outputs)).");
   by_shape<double>(
       tensor, "uniform", "low"_a = 0.0, "high"_a = 1.0,
-      [](const Shape& s, double low, double high, const Made& made) { return Tensor::uniform(s, low, high, made); },
+      [](const Shape& s, double low, double high, const Made& made) {
+        return Tensor::uniform(s, low, high, made);
+      },
       "Random numbers in [low, high).");
   by_shape<double>(
       tensor, "normal", "mean"_a = 0.0, "std"_a = 1.0,
-      [](const Shape& s, double mean, double std, const Made& made) { return Tensor::normal(s, mean, std, made); },
+      [](const Shape& s, double mean, double std, const Made& made) {
+        return Tensor::normal(s, mean, std, made);
+      },
       "Random numbers of a normal distribution.");
   by_shape<int64_t>(
       tensor, "randint", "low"_a = 0, "high"_a = 10,
-      [](const Shape& s, int64_t low, int64_t high, const Made& made) { return Tensor::randint(s, low, high, made); },
+      [](const Shape& s, int64_t low, int64_t high, const Made& made) {
+        return Tensor::randint(s, low, high, made);
+      },
       "Random integers in [low, high).");
   struct Kaiming {
     const char* name;
     Tensor (*make)(const Shape&, double, const Made&);
     const char* doc;
   };
-  for (const Kaiming& k : {Kaiming{"kaiming_uniform", &Tensor::kaiming_uniform, "Uniform, as He et al. scale weights."},
-                           Kaiming{"kaiming_normal", &Tensor::kaiming_normal, "Normal, as He et al. scale weights."}})
+  for (const Kaiming& k :
+       {Kaiming{"kaiming_uniform", &Tensor::kaiming_uniform, "Uniform, as He et al. scale weights."},
+        Kaiming{"kaiming_normal", &Tensor::kaiming_normal, "Normal, as He et al. scale weights."}})
     tensor.def_static(
         k.name,
-        [make = k.make](const nb::args& shape, double a, nb::handle dtype, nb::handle device, nb::handle grad) {
+        [make = k.make](const nb::args& shape, double a, nb::handle dtype, nb::handle device,
+                        nb::handle grad) {
           const Request request{dtype, device, grad};
           return request.finish(make(shape_of_args(shape), a, request.made()));
         },
@@ -120,7 +131,8 @@ void bind_making(TensorClass& tensor) {
         return request.finish(Tensor::full(shape, value, request.made()));
       },
       "shape"_a, "fill_value"_a, dtype_, device_, grad_, "The same value everywhere.");
-  tensor.def_static("arange", &counted, "start"_a, "stop"_a = nb::none(), "step"_a = 1, dtype_, device_, grad_,
+  tensor.def_static("arange", &counted, "start"_a, "stop"_a = nb::none(), "step"_a = 1, dtype_, device_,
+                    grad_,
                     "Numbers from start up to stop, which is not among them; with one number, from 0.");
   tensor.def_static(
       "linspace",
@@ -128,7 +140,8 @@ void bind_making(TensorClass& tensor) {
         const Request request{dtype, device, grad};
         return request.finish(Tensor::linspace(start, stop, steps, request.made()));
       },
-      "start"_a, "stop"_a, "steps"_a, dtype_, device_, grad_, "Numbers at equal distances, both ends included.");
+      "start"_a, "stop"_a, "steps"_a, dtype_, device_, grad_,
+      "Numbers at equal distances, both ends included.");
   tensor.def_static(
       "eye",
       [](int64_t n, std::optional<int64_t> m, nb::handle dtype, nb::handle device, nb::handle grad) {
@@ -142,13 +155,24 @@ void bind_making(TensorClass& tensor) {
         return Tensor::randperm(n, Request{dtype, device, nb::none()}.made());
       },
       "n"_a, dtype_, device_, "The numbers below n in a random order.");
-  tensor.def_static("manual_seed", &Tensor::manual_seed, "seed"_a = 0, "Random numbers start again, from this seed.");
+  tensor.def_static("manual_seed", &Tensor::manual_seed, "seed"_a = 0,
+                    "Random numbers start again, from this seed.");
 
-  like(tensor, "empty_like", [](const Tensor& x, const Made& m) { return x.empty_like(m); }, "empty() of this shape and dtype.");
-  like(tensor, "zeros_like", [](const Tensor& x, const Made& m) { return x.zeros_like(m); }, "zeros() of this shape and dtype.");
-  like(tensor, "ones_like", [](const Tensor& x, const Made& m) { return x.ones_like(m); }, "ones() of this shape and dtype.");
-  like(tensor, "rand_like", [](const Tensor& x, const Made& m) { return x.rand_like(m); }, "rand() of this shape and dtype.");
-  like(tensor, "randn_like", [](const Tensor& x, const Made& m) { return x.randn_like(m); }, "randn() of this shape and dtype.");
+  like(
+      tensor, "empty_like", [](const Tensor& x, const Made& m) { return x.empty_like(m); },
+      "empty() of this shape and dtype.");
+  like(
+      tensor, "zeros_like", [](const Tensor& x, const Made& m) { return x.zeros_like(m); },
+      "zeros() of this shape and dtype.");
+  like(
+      tensor, "ones_like", [](const Tensor& x, const Made& m) { return x.ones_like(m); },
+      "ones() of this shape and dtype.");
+  like(
+      tensor, "rand_like", [](const Tensor& x, const Made& m) { return x.rand_like(m); },
+      "rand() of this shape and dtype.");
+  like(
+      tensor, "randn_like", [](const Tensor& x, const Made& m) { return x.randn_like(m); },
+      "randn() of this shape and dtype.");
   tensor.def(
       "full_like",
       [](const Tensor& x, const Operand& value, nb::handle dtype, nb::handle device, nb::handle grad) {
@@ -156,8 +180,10 @@ void bind_making(TensorClass& tensor) {
         return request.finish(x.full_like(value, request.made()));
       },
       "fill_value"_a, dtype_, device_, grad_, "full() of this shape and dtype.");
-  tensor.def("one_hot", [](const Tensor& x, std::optional<int64_t> n) { return without_lock([&] { return x.one_hot(n); }); },
-             "num_classes"_a = nb::none(), "A last axis that is 1 where the integer says, and 0 elsewhere.");
+  tensor.def(
+      "one_hot",
+      [](const Tensor& x, std::optional<int64_t> n) { return without_lock([&] { return x.one_hot(n); }); },
+      "num_classes"_a = nb::none(), "A last axis that is 1 where the integer says, and 0 elsewhere.");
   tensor.def("tril", &Tensor::tril, "diagonal"_a = 0, "Zeros above a diagonal.");
   tensor.def("triu", &Tensor::triu, "diagonal"_a = 0, "Zeros below a diagonal.");
   tensor.def("diag", &Tensor::diag, "A matrix with these elements on its diagonal.");

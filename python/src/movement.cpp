@@ -123,8 +123,8 @@ Tensor rearranged(const Tensor& x, const std::string& formula, const nb::kwargs&
 void bind_movement(TensorClass& tensor) {
   for (const char* name : {"reshape", "view"})
     tensor.def(
-        name, [name](const Tensor& x, const nb::args& shape) { return x.reshape(keeping(name, x, shape)); }, "shape"_a,
-        "The same elements in another shape. One size may be -1; None keeps that of the axis.");
+        name, [name](const Tensor& x, const nb::args& shape) { return x.reshape(keeping(name, x, shape)); },
+        "shape"_a, "The same elements in another shape. One size may be -1; None keeps that of the axis.");
   tensor.def(
       "expand",
       [](const Tensor& x, const nb::args& args) {
@@ -134,41 +134,59 @@ void bind_movement(TensorClass& tensor) {
         return x.expand(sizes);
       },
       "shape"_a, "Axes of size 1 repeated; -1 and None keep a size.");
-  tensor.def("permute", [](const Tensor& x, const nb::args& order) { return x.permute(ints_of_args(order)); }, "order"_a,
-             "The axes in another order.");
+  tensor.def(
+      "permute", [](const Tensor& x, const nb::args& order) { return x.permute(ints_of_args(order)); },
+      "order"_a, "The axes in another order.");
   tensor.def("transpose", &Tensor::transpose, "dim0"_a = 1, "dim1"_a = 0, "Two axes exchanged.");
   tensor.def_prop_ro("T", &Tensor::T, "Two axes exchanged: transpose().");
   tensor.def("flatten", &Tensor::flatten, "start_dim"_a = 0, "end_dim"_a = -1, "Several axes as one.");
   tensor.def("unflatten", &Tensor::unflatten, "dim"_a, "sizes"_a, "One axis as several.");
-  tensor.def("squeeze", &Tensor::squeeze, "dim"_a = nb::none(), "Without axes of size 1: all, or the one given.");
+  tensor.def("squeeze", &Tensor::squeeze, "dim"_a = nb::none(),
+             "Without axes of size 1: all, or the one given.");
   tensor.def("unsqueeze", &Tensor::unsqueeze, "dim"_a, "With another axis of size 1.");
   tensor.def("shrink", &shrunk, "arg"_a, "The part of each axis from (begin, end); None for all of it.");
-  tensor.def("pad", &padded, "padding"_a, "mode"_a = "constant", "value"_a = 0.0,
-             "More elements around: (left, right, top, bottom, ...) from the last axis on, or a pair for each axis. "
-             "mode: 'constant', 'reflect', 'replicate' or 'circular'.");
-  tensor.def("shrink_to", [](const Tensor& x, const nb::args& s) { return x.shrink_to(optional_sizes(s)); }, "shape"_a,
-             "The first elements of each axis.");
-  tensor.def("pad_to", [](const Tensor& x, const nb::args& s) { return x.pad_to(optional_sizes(s)); }, "shape"_a,
-             "Zeros behind, up to these sizes.");
-  tensor.def("flip", [](const Tensor& x, const nb::args& axes) { return x.flip(Axes(ints_of_args(axes))); }, "axis"_a,
-             "Axes reversed.");
-  tensor.def("roll", &Tensor::roll, "shifts"_a, "dims"_a = nb::none(), "Moved along axes; what leaves comes in again.");
-  tensor.def("repeat", [](const Tensor& x, const nb::args& r) { return x.repeat(ints_of_args(r)); }, "repeats"_a,
-             "The whole, as often along each axis.");
+  tensor.def(
+      "pad", &padded, "padding"_a, "mode"_a = "constant", "value"_a = 0.0,
+      "More elements around: (left, right, top, bottom, ...) from the last axis on, or a pair for each axis. "
+      "mode: 'constant', 'reflect', 'replicate' or 'circular'.");
+  tensor.def(
+      "shrink_to", [](const Tensor& x, const nb::args& s) { return x.shrink_to(optional_sizes(s)); },
+      "shape"_a, "The first elements of each axis.");
+  tensor.def(
+      "pad_to", [](const Tensor& x, const nb::args& s) { return x.pad_to(optional_sizes(s)); }, "shape"_a,
+      "Zeros behind, up to these sizes.");
+  tensor.def(
+      "flip", [](const Tensor& x, const nb::args& axes) { return x.flip(Axes(ints_of_args(axes))); },
+      "axis"_a, "Axes reversed.");
+  tensor.def("roll", &Tensor::roll, "shifts"_a, "dims"_a = nb::none(),
+             "Moved along axes; what leaves comes in again.");
+  tensor.def(
+      "repeat", [](const Tensor& x, const nb::args& r) { return x.repeat(ints_of_args(r)); }, "repeats"_a,
+      "The whole, as often along each axis.");
   tensor.def("repeat_interleave", &Tensor::repeat_interleave, "repeats"_a, "dim"_a = nb::none(),
              "Each element, as often.");
   tensor.def(
-      "cat", [](const Tensor& x, const nb::args& args, int64_t dim) { return Tensor::cat(tensors_of(x, args), dim); },
+      "cat",
+      [](const Tensor& x, const nb::args& args, int64_t dim) {
+        return Tensor::cat(tensors_of(x, args), dim);
+      },
       "args"_a, "dim"_a = 0, "Tensors behind each other along an axis.");
   tensor.def(
-      "stack", [](const Tensor& x, const nb::args& args, int64_t dim) { return Tensor::stack(tensors_of(x, args), dim); },
+      "stack",
+      [](const Tensor& x, const nb::args& args, int64_t dim) {
+        return Tensor::stack(tensors_of(x, args), dim);
+      },
       "args"_a, "dim"_a = 0, "Tensors along a new axis.");
-  tensor.def("split", [](const Tensor& x, const IntList& s, int64_t dim) { return tuple_of(x.split(s, dim)); }, "sizes"_a,
-             "dim"_a = 0, "Parts of that size, or of these sizes, along an axis.");
+  tensor.def(
+      "split", [](const Tensor& x, const IntList& s, int64_t dim) { return tuple_of(x.split(s, dim)); },
+      "sizes"_a, "dim"_a = 0, "Parts of that size, or of these sizes, along an axis.");
   tensor.def("chunk", &Tensor::chunk, "chunks"_a, "dim"_a = 0, "As many parts along an axis.");
-  tensor.def("unfold", &Tensor::unfold, "dim"_a, "size"_a, "step"_a, "Windows along an axis, as a last axis.");
-  tensor.def("diagonal", &Tensor::diagonal, "offset"_a = 0, "dim1"_a = 0, "dim2"_a = 1, "The diagonal of two axes.");
-  tensor.def("rearrange", &rearranged, "formula"_a, "sizes"_a, "Axes by name: x.rearrange('b (h w) -> b h w', h=2).");
+  tensor.def("unfold", &Tensor::unfold, "dim"_a, "size"_a, "step"_a,
+             "Windows along an axis, as a last axis.");
+  tensor.def("diagonal", &Tensor::diagonal, "offset"_a = 0, "dim1"_a = 0, "dim2"_a = 1,
+             "The diagonal of two axes.");
+  tensor.def("rearrange", &rearranged, "formula"_a, "sizes"_a,
+             "Axes by name: x.rearrange('b (h w) -> b h w', h=2).");
   tensor.def(
       "interpolate",
       [](const Tensor& x, const IntList& size, const std::string& mode, bool align) {

@@ -21,18 +21,21 @@ void bind_reduce(TensorClass& tensor) {
   };
   for (const Reduce& r : kReduces)
     tensor.def(
-        r.name, [f = r.function](const Tensor& x, const Axes& axes, bool keepdim) { return (x.*f)(axes, keepdim); },
+        r.name,
+        [f = r.function](const Tensor& x, const Axes& axes, bool keepdim) { return (x.*f)(axes, keepdim); },
         "axis"_a = nb::none(), "keepdim"_a = false, r.doc);
   const auto axis = "axis"_a = nb::none();
   const auto keepdim = "keepdim"_a = false;
   const auto dtype = "dtype"_a = nb::none();
-  tensor.def("sum", &Tensor::sum, axis, keepdim, dtype, "The sum, over all axes or those given, computed in `dtype`.");
+  tensor.def("sum", &Tensor::sum, axis, keepdim, dtype,
+             "The sum, over all axes or those given, computed in `dtype`.");
   tensor.def("prod", &Tensor::prod, axis, keepdim, dtype, "The product, over all axes or those given.");
   const auto correction = "correction"_a = 1.0;
   tensor.def("var", &Tensor::var, axis, keepdim, correction, "The variance; divided by n - correction.");
   tensor.def("std", &Tensor::std, axis, keepdim, correction, "The standard deviation; see var().");
   tensor.def("var_mean", &Tensor::var_mean, axis, keepdim, correction, "The variance and the mean.");
-  tensor.def("std_mean", &Tensor::std_mean, axis, keepdim, correction, "The standard deviation and the mean.");
+  tensor.def("std_mean", &Tensor::std_mean, axis, keepdim, correction,
+             "The standard deviation and the mean.");
   tensor.def("argmax", &Tensor::argmax, axis, keepdim, "Where the greatest element is, the first of equals.");
   tensor.def("argmin", &Tensor::argmin, axis, keepdim, "Where the least element is, the first of equals.");
   const auto last = "axis"_a = -1;

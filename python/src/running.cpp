@@ -98,18 +98,24 @@ void bind_running(TensorClass& tensor) {
   tensor.def_prop_ro("device", &device_of, "Where it is: a name, or several.");
   tensor.def("numel", &Tensor::numel, "The number of elements.");
   tensor.def("element_size", [](const Tensor& x) { return x.dtype().bytes(); }, "Bytes of an element.");
-  tensor.def("nbytes", [](const Tensor& x) { return x.numel().value() * x.dtype().bytes(); }, "Bytes of all elements.");
+  tensor.def(
+      "nbytes", [](const Tensor& x) { return x.numel().value() * x.dtype().bytes(); },
+      "Bytes of all elements.");
   tensor.def(
       "size",
-      [](const Tensor& x, std::optional<int64_t> axis) { return axis ? to_python(x.size(*axis)) : to_python(x.shape()); },
+      [](const Tensor& x, std::optional<int64_t> axis) {
+        return axis ? to_python(x.size(*axis)) : to_python(x.shape());
+      },
       "dim"_a = nb::none(), "The size of an axis, or the shape.");
   tensor.def("is_floating_point", &Tensor::is_floating_point, "Whether its elements are floats.");
-  tensor.def("is_realized", [](const Tensor& x) { return memory_base(x.uop()).op() == Op::BUFFER; },
-             "Whether its values are in memory.");
+  tensor.def(
+      "is_realized", [](const Tensor& x) { return memory_base(x.uop()).op() == Op::BUFFER; },
+      "Whether its values are in memory.");
 
   tensor.def("realize", &realized, "lst"_a, "Computes it, and the tensors given with it, together.");
-  tensor.def("schedule", [](const Tensor& x) { return without_lock([&] { return x.schedule(); }); },
-             "The steps that realize() would take, as text.");
+  tensor.def(
+      "schedule", [](const Tensor& x) { return without_lock([&] { return x.schedule(); }); },
+      "The steps that realize() would take, as text.");
   tensor.def("assign", &assigned, "x"_a, "Writes into the memory of this tensor: views of it see it.");
   tensor.def(
       "replace",
@@ -134,7 +140,10 @@ void bind_running(TensorClass& tensor) {
       },
       "device"_a.none(), "This tensor is on another device from now on.");
   tensor.def(
-      "shard", [](const Tensor& x, nb::handle devices, std::optional<int64_t> axis) { return x.shard(names(devices), axis); },
+      "shard",
+      [](const Tensor& x, nb::handle devices, std::optional<int64_t> axis) {
+        return x.shard(names(devices), axis);
+      },
       "devices"_a, "axis"_a = nb::none(), "Cut on an axis over devices; without one, whole on each.");
   tensor.def(
       "shard_",
@@ -157,7 +166,8 @@ void bind_running(TensorClass& tensor) {
         else
           x.set_requires_grad(nb::cast<bool>(value));
       },
-      nb::for_setter("value"_a.none()), "Whether backward() computes a gradient for it; None: nothing was said.");
+      nb::for_setter("value"_a.none()),
+      "Whether backward() computes a gradient for it; None: nothing was said.");
   tensor.def(
       "requires_grad_",
       [](nb::handle self, bool value) {
@@ -165,8 +175,9 @@ void bind_running(TensorClass& tensor) {
         return nb::borrow(self);
       },
       "requires_grad"_a = true, "Sets requires_grad, and returns this tensor.");
-  tensor.def_prop_rw("grad", &Tensor::grad, [](const Tensor& x, const std::optional<Tensor>& g) { x.set_grad(g); },
-                     nb::for_setter("value"_a.none()), "What backward() added up; None before.");
+  tensor.def_prop_rw(
+      "grad", &Tensor::grad, [](const Tensor& x, const std::optional<Tensor>& g) { x.set_grad(g); },
+      nb::for_setter("value"_a.none()), "What backward() added up; None before.");
   tensor.def(
       "backward",
       [](nb::handle self, const std::optional<Tensor>& seed) {
@@ -174,7 +185,8 @@ void bind_running(TensorClass& tensor) {
         return nb::borrow(self);
       },
       "gradient"_a = nb::none(), "Adds gradients of this to the grad of all tensors that require them.");
-  tensor.def("gradient", &gradients, "targets"_a, "gradient"_a = nb::none(), "Gradients of this by each of the targets.");
+  tensor.def("gradient", &gradients, "targets"_a, "gradient"_a = nb::none(),
+             "Gradients of this by each of the targets.");
   tensor.def("custom_kernel", &run_custom_kernel, "lst"_a, "fxn"_a, "grad_fxn"_a = nb::none(),
              "Runs a kernel that a function writes as nodes over a PARAM for each tensor.");
   tensor.def_prop_rw_static(

@@ -40,8 +40,10 @@ void bind_device(nb::module_& m) {
   m.def("set_default_device", &set_default_device, "name"_a);
   m.def("canonical_device", [](const std::string& name) { return Device::canonical(name); }, "name"_a);
   m.def("known_devices", &Device::known);
-  m.def("open_device", [](const std::string& name) { return without_lock([&] { return Device::get(name).name(); }); },
-        "name"_a);
+  m.def(
+      "open_device",
+      [](const std::string& name) { return without_lock([&] { return Device::get(name).name(); }); },
+      "name"_a);
   m.def("device_hardware", [](const std::string& name) { return Device::get(name).hardware(); }, "name"_a);
 }
 
@@ -53,7 +55,9 @@ void bind_settings(nb::module_& m) {
     return names;
   });
   m.def("settings_table", &env::table, "All of them, as text.");
-  nb::class_<Setting>(m, "Setting").def(nb::init<const std::string&, nb::handle>()).def("close", &Setting::close);
+  nb::class_<Setting>(m, "Setting")
+      .def(nb::init<const std::string&, nb::handle>())
+      .def("close", &Setting::close);
 
   struct Counter {
     const char* name;

@@ -39,7 +39,8 @@ int let_go(void* /*unused*/) {
 
 std::shared_ptr<void> keep_alive(nb::object object) {
   return {object.release().ptr(), [](void* kept) {
-            // Not at once: whoever lets go may hold a lock that another thread waits for with Python's lock in hand.
+            // Not at once: whoever lets go may hold a lock that another thread waits for with Python's lock
+            // in hand.
             bool first = false;
             {
               const std::scoped_lock lock(released_mutex);
@@ -68,7 +69,9 @@ DType dtype_of(nb::dlpack::dtype d) {
     if (code == Code::Float8_E5M2) return dtypes::fp8e5m2;
     for (const DType t : dtypes::all) {
       if (t.bits() != d.bits || t.is_fp8() || t == dtypes::bfloat16 || t.is_bool()) continue;
-      if (code == Code::Float ? t.is_float() : code == Code::Int ? t.is_signed() : code == Code::UInt && t.is_unsigned())
+      if (code == Code::Float ? t.is_float()
+          : code == Code::Int ? t.is_signed()
+                              : code == Code::UInt && t.is_unsigned())
         return t;
     }
   }
@@ -78,13 +81,13 @@ DType dtype_of(nb::dlpack::dtype d) {
 
 nb::dlpack::dtype code_of(DType d) {
   using Code = nb::dlpack::dtype_code;
-  const Code code = d.is_bool()                ? Code::Bool
-                    : d == dtypes::bfloat16    ? Code::Bfloat
-                    : d == dtypes::fp8e4m3     ? Code::Float8_E4M3FN
-                    : d == dtypes::fp8e5m2     ? Code::Float8_E5M2
-                    : d.is_float()             ? Code::Float
-                    : d.is_unsigned()          ? Code::UInt
-                                               : Code::Int;
+  const Code code = d.is_bool()             ? Code::Bool
+                    : d == dtypes::bfloat16 ? Code::Bfloat
+                    : d == dtypes::fp8e4m3  ? Code::Float8_E4M3FN
+                    : d == dtypes::fp8e5m2  ? Code::Float8_E5M2
+                    : d.is_float()          ? Code::Float
+                    : d.is_unsigned()       ? Code::UInt
+                                            : Code::Int;
   return {static_cast<uint8_t>(code), static_cast<uint8_t>(d.bytes() * 8), 1};
 }
 
@@ -137,8 +140,8 @@ void collect(nb::handle h, size_t depth, Numbers& all) {
   }
   const auto length = static_cast<int64_t>(nb::len(h));
   if (length != all.shape[depth])
-    throw ShapeError("lists of different lengths make no tensor: " + std::to_string(all.shape[depth]) + " and " +
-                     std::to_string(length) + " on axis " + std::to_string(depth));
+    throw ShapeError("lists of different lengths make no tensor: " + std::to_string(all.shape[depth]) +
+                     " and " + std::to_string(length) + " on axis " + std::to_string(depth));
   for (nb::handle part : nb::borrow<nb::sequence>(h)) collect(part, depth + 1, all);
 }
 
@@ -169,11 +172,11 @@ Tensor from_lists(nb::handle data, std::optional<DType> dtype, const std::string
     first = nb::borrow<nb::sequence>(first)[0];
   }
   collect(data, 0, all);
-  const DType type = dtype             ? *dtype
+  const DType type = dtype                ? *dtype
                      : all.leaves.empty() ? default_float()
-                     : all.all_bool    ? dtypes::bool_
-                     : all.any_float   ? default_float()
-                                       : default_int();
+                     : all.all_bool       ? dtypes::bool_
+                     : all.any_float      ? default_float()
+                                          : default_int();
   const auto size = static_cast<size_t>(type.bytes());
   std::vector<std::byte> bytes(all.leaves.size() * size);
   for (size_t i = 0; i < all.leaves.size(); i++) {
@@ -185,15 +188,16 @@ Tensor from_lists(nb::handle data, std::optional<DType> dtype, const std::string
     const uint64_t bits = bits_of(all.leaves[i], type);
     std::memcpy(bytes.data() + i * size, &bits, size);
   }
-  return Tensor::from_bytes(bytes.data(), bytes.size(), Shape(all.shape.begin(), all.shape.end()), type, device);
+  return Tensor::from_bytes(bytes.data(), bytes.size(), Shape(all.shape.begin(), all.shape.end()), type,
+                            device);
 }
 
 Tensor from_raw(nb::handle data, DType dtype, const std::string& device) {
   const nb::bytes bytes(data);
   const auto size = static_cast<size_t>(dtype.bytes());
   if (bytes.size() % size != 0)
-    throw ShapeError(std::to_string(bytes.size()) + " bytes are no multiple of the " + std::to_string(size) + " of " +
-                     dtype.name());
+    throw ShapeError(std::to_string(bytes.size()) + " bytes are no multiple of the " + std::to_string(size) +
+                     " of " + dtype.name());
   return Tensor::from_bytes(bytes.data(), bytes.size(), {Dim(bytes.size() / size)}, dtype, device);
 }
 
@@ -215,7 +219,8 @@ Tensor tensor_of(nb::handle data, std::optional<DType> dtype, const std::string&
     return from_raw(data, dtype.value_or(dtypes::uint8), device);
   if (nb::isinstance<UOp>(data)) return converted(Tensor(nb::cast<UOp>(data)));
   if (nb::hasattr(data, "__fspath__"))
-    return Tensor::from_file(nb::cast<std::string>(data.attr("__fspath__")()), {}, dtype.value_or(dtypes::uint8));
+    return Tensor::from_file(nb::cast<std::string>(data.attr("__fspath__")()), {},
+                             dtype.value_or(dtypes::uint8));
   return converted(from_array(data, device));
 }
 
@@ -238,9 +243,8 @@ struct Values {
 };
 
 Values values_of(const Tensor& x) {
-  return without_lock([&] {
-    return Values{x.bytes(), known_sizes(with_values(x.uop()).shape()), x.dtype()};
-  });
+  return without_lock(
+      [&] { return Values{x.bytes(), known_sizes(with_values(x.uop()).shape()), x.dtype()}; });
 }
 
 nb::object nested(const Values& values, size_t axis, size_t& at) {
@@ -262,8 +266,8 @@ nb::object owning_array(Values values) {
   const nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<Values*>(p); });
   kept->bytes.reserve(1);
   const std::vector<size_t> shape(kept->shape.begin(), kept->shape.end());
-  const nb::ndarray<Framework> array(kept->bytes.data(), shape.size(), shape.data(), owner, nullptr, code_of(kept->dtype),
-                                     nb::device::cpu::value);
+  const nb::ndarray<Framework> array(kept->bytes.data(), shape.size(), shape.data(), owner, nullptr,
+                                     code_of(kept->dtype), nb::device::cpu::value);
   return nb::cast(array);
 }
 
@@ -354,21 +358,24 @@ void bind_values(TensorClass& tensor) {
       "A tensor of a number, nested lists, an array, bytes, a UOp, or the file of a path.");
   tensor.def("numpy", &to_numpy, "The values as an array of NumPy. Runs.");
   tensor.def("__array__", &as_array, "dtype"_a = nb::none(), "copy"_a = nb::none());
-  tensor.def("data", [](const Tensor& x) { return owning_array<nb::memview>(values_of(known_to_numpy(x))); },
-             "The values as a memoryview. Runs.");
-  tensor.def("tolist",
-             [](const Tensor& x) {
-               const Values values = values_of(x);
-               size_t at = 0;
-               return nested(values, 0, at);
-             },
-             "The values as nested lists. Runs.");
-  tensor.def("tobytes",
-             [](const Tensor& x) {
-               const Values values = values_of(x);
-               return nb::bytes(values.bytes.data(), values.bytes.size());
-             },
-             "The elements in order, as they lie in memory. Runs.");
+  tensor.def(
+      "data", [](const Tensor& x) { return owning_array<nb::memview>(values_of(known_to_numpy(x))); },
+      "The values as a memoryview. Runs.");
+  tensor.def(
+      "tolist",
+      [](const Tensor& x) {
+        const Values values = values_of(x);
+        size_t at = 0;
+        return nested(values, 0, at);
+      },
+      "The values as nested lists. Runs.");
+  tensor.def(
+      "tobytes",
+      [](const Tensor& x) {
+        const Values values = values_of(x);
+        return nb::bytes(values.bytes.data(), values.bytes.size());
+      },
+      "The elements in order, as they lie in memory. Runs.");
   tensor.def("item", &item, "The value of a tensor of one element. Runs.");
   tensor.def("__float__", [](const Tensor& x) { return nb::float_(item(x)); });
   tensor.def("__int__", [](const Tensor& x) { return nb::int_(item(x)); });
@@ -378,10 +385,12 @@ void bind_values(TensorClass& tensor) {
   });
   tensor.def("__len__", &Tensor::len);
   tensor.def("__repr__", &text);
-  tensor.def("__dlpack__",
-             [](const Tensor& x, const nb::kwargs& options) { return shared_array(x).attr("__dlpack__")(**options); });
+  tensor.def("__dlpack__", [](const Tensor& x, const nb::kwargs& options) {
+    return shared_array(x).attr("__dlpack__")(**options);
+  });
   tensor.def("__dlpack_device__", [](const Tensor&) { return nb::make_tuple(1, 0); });
-  tensor.def_static("from_dlpack", &from_shared, "x"_a, "A tensor over the memory of an array, not copied where it can be.");
+  tensor.def_static("from_dlpack", &from_shared, "x"_a,
+                    "A tensor over the memory of an array, not copied where it can be.");
   tensor.def_static(
       "from_blob",
       [](uintptr_t ptr, const Shape& shape, std::optional<DType> dtype, nb::handle device, nb::object owner) {
@@ -394,9 +403,10 @@ void bind_values(TensorClass& tensor) {
       "from_file",
       [](nb::handle path, nb::handle shape, std::optional<DType> dtype) {
         const nb::object name = nb::module_::import_("os").attr("fspath")(path);
-        return Tensor::from_file(nb::cast<std::string>(name),
-                                 shape.is_none() ? std::optional<Shape>() : std::optional<Shape>(python::shape(shape)),
-                                 dtype.value_or(dtypes::uint8));
+        return Tensor::from_file(
+            nb::cast<std::string>(name),
+            shape.is_none() ? std::optional<Shape>() : std::optional<Shape>(python::shape(shape)),
+            dtype.value_or(dtypes::uint8));
       },
       "path"_a, "shape"_a = nb::none(), "dtype"_a = nb::none(), "A tensor that is the contents of a file.");
 }
