@@ -211,21 +211,27 @@ nb::object not_implemented() { return nb::borrow(Py_NotImplemented); }
 
 template <class F>
 void define(TensorClass& tensor, const std::string& name, F compute) {
-  tensor.def(("__" + name + "__").c_str(), [compute](const Tensor& x, nb::handle other) {
-    const std::optional<Operand> y = try_operand(other);
-    return y ? nb::cast(compute(x, *y)) : not_implemented();
-  });
-  tensor.def(("__r" + name + "__").c_str(), [compute](const Tensor& x, nb::handle other) {
-    const std::optional<Operand> y = try_operand(other);
-    return y ? nb::cast(compute(left_of(*y, x), Operand(x))) : not_implemented();
-  });
-  tensor.def(("__i" + name + "__").c_str(), [compute](nb::handle self, nb::handle other) {
-    const std::optional<Operand> y = try_operand(other);
-    if (!y) return not_implemented();
-    const Tensor& x = nb::cast<const Tensor&>(self);
-    x.assign(compute(x, *y));
-    return nb::borrow(self);
-  });
+  tensor.def(("__" + name + "__").c_str(),
+             [compute](const Tensor& x, nb::handle other) {
+               const std::optional<Operand> y = try_operand(other);
+               return y ? nb::cast(compute(x, *y)) : not_implemented();
+             },
+             "other"_a.none());
+  tensor.def(("__r" + name + "__").c_str(),
+             [compute](const Tensor& x, nb::handle other) {
+               const std::optional<Operand> y = try_operand(other);
+               return y ? nb::cast(compute(left_of(*y, x), Operand(x))) : not_implemented();
+             },
+             "other"_a.none());
+  tensor.def(("__i" + name + "__").c_str(),
+             [compute](nb::handle self, nb::handle other) {
+               const std::optional<Operand> y = try_operand(other);
+               if (!y) return not_implemented();
+               const Tensor& x = nb::cast<const Tensor&>(self);
+               x.assign(compute(x, *y));
+               return nb::borrow(self);
+             },
+             "other"_a.none());
 }
 
 }  // namespace
@@ -239,10 +245,13 @@ void bind_operators(TensorClass& tensor) {
     return x.matmul(y.tensor());
   });
   for (const Operator& o : kComparisons)
-    tensor.def(o.name, [f = o.function](const Tensor& x, nb::handle other) {
-      const std::optional<Operand> y = try_operand(other);
-      return y ? nb::cast((x.*f)(*y)) : not_implemented();
-    });
+    tensor.def(
+        o.name,
+        [f = o.function](const Tensor& x, nb::handle other) {
+          const std::optional<Operand> y = try_operand(other);
+          return y ? nb::cast((x.*f)(*y)) : not_implemented();
+        },
+        "other"_a.none());
   tensor.def("__neg__", &Tensor::neg);
   tensor.def("__pos__", [](const Tensor& x) { return x; });
   tensor.def("__abs__", &Tensor::abs);

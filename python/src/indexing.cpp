@@ -19,8 +19,11 @@ Tensor read(const Tensor& x, nb::handle h) {
   return x.at(at);
 }
 
-void write(const Tensor& x, nb::handle h, const Operand& value) {
+// Numbers of lists and arrays become those of the tensor.
+void write(const Tensor& x, nb::handle h, nb::handle given) {
   const std::vector<Index> at = indices(h);
+  const bool is_one = is_tensor(given) || is_number(given);
+  const Operand value = is_one ? operand(given) : Operand(tensor_of(given, x.dtype(), ""));
   without_lock([&] { (void)x.set(at, value); });
 }
 

@@ -307,9 +307,6 @@ void bind_uop(nb::module_& m) {
       "other"_a.none());
   uop.def("__hash__", [](const UOp& u) { return static_cast<Py_hash_t>(u.hash() >> 1); });
   uop.def("__repr__", &UOp::text);
-  uop.def("__reduce__", [](const UOp& u) {
-    return nb::make_tuple(nb::type<UOp>().attr("parse"), nb::make_tuple(u.text()));
-  });
   m.def("rewrite_nodes", &rewritten, "root"_a, "rewrite"_a, "roots"_a, "bottom_up"_a, "name"_a);
 }
 

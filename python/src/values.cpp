@@ -310,8 +310,8 @@ nb::object shared_array(const Tensor& x) {
   const nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<HostMemory*>(p); });
   const Ints sizes = known_sizes(kept->node.shape());
   const std::vector<size_t> shape(sizes.begin(), sizes.end());
-  return nb::cast(nb::ndarray<>(kept->at, shape.size(), shape.data(), owner, nullptr, code_of(x.dtype()),
-                                nb::device::cpu::value));
+  return nb::cast(nb::ndarray<nb::array_api>(kept->at, shape.size(), shape.data(), owner, nullptr,
+                                             code_of(x.dtype()), nb::device::cpu::value));
 }
 
 Tensor from_shared(nb::handle data) {

@@ -49,7 +49,7 @@ def test_assign():
     y = x.clone()
     x.assign(0)
     assert y.tolist() == [4, 5] and x.tolist() == [0, 0]
-    assert x.replace(Tensor([7])) is x and x.tolist() == [7]
+    assert x.replace(Tensor([7.0, 8.0])) is x and x.tolist() == [7, 8]
     assert x.realize() is x
 
 

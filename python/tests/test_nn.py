@@ -96,7 +96,7 @@ def test_files(tmp_path):
 OPTIMISERS = [
     lambda p: nn.optim.SGD(p, lr=0.1), lambda p: nn.optim.SGD(p, lr=0.05, momentum=0.9, nesterov=True),
     lambda p: nn.optim.Adam(p, lr=0.05), lambda p: nn.optim.AdamW(p, lr=0.05), lambda p: nn.optim.LAMB(p, lr=0.05),
-    lambda p: nn.optim.LARS(p, lr=1.0, tcoef=0.1), lambda p: nn.optim.OptimizerGroup(nn.optim.SGD(p[:1], lr=0.1), nn.optim.Adam(p[1:], lr=0.1)),
+    lambda p: nn.optim.LARS(p, lr=0.1, tcoef=0.05), lambda p: nn.optim.OptimizerGroup(nn.optim.SGD(p[:1], lr=0.1), nn.optim.Adam(p[1:], lr=0.1)),
 ]
 
 

@@ -4,6 +4,13 @@ from quern._core import Ops, UOp
 from quern.uop.rules import PatternMatcher, UPat, graph_rewrite
 
 
+def _parse(text: str) -> UOp:
+    return UOp.parse(text)
+
+
+UOp.__reduce__ = lambda self: (_parse, (repr(self),))
+
+
 class Variable:
     """An integer that is known later: Variable("n", 1, 4096).bind(17) is a size."""
 
