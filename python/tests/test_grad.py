@@ -86,7 +86,8 @@ def test_context_and_counters():
             pass
     assert helpers.NOOPT.value == 0
     GlobalCounters.reset()
-    (Tensor.rand(10).realize() + 1).realize()
+    kept = (Tensor.rand(10).realize() + 1).realize()
+    assert kept.shape == (10,)
     assert GlobalCounters.kernel_count >= 2
     assert GlobalCounters.global_ops > 0 and GlobalCounters.global_mem > 0 and GlobalCounters.mem_used > 0
 
