@@ -217,9 +217,9 @@ void bind_uop(nb::module_& m) {
   uop.def(
       "substitute",
       [](const UOp& u, const nb::dict& map) {
-        std::unordered_map<UOp, UOp> all;
-        for (const auto& [from, to] : map) all.emplace(nb::cast<UOp>(from), nb::cast<UOp>(to));
-        return u.substitute(all);
+        std::unordered_map<UOp, UOp> replacements;
+        for (const auto& [from, to] : map) replacements.emplace(nb::cast<UOp>(from), nb::cast<UOp>(to));
+        return u.substitute(replacements);
       },
       "dvars"_a, "All occurrences of the keys become their values.");
   uop.def(
