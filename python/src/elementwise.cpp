@@ -75,6 +75,7 @@ struct Binary {
   Tensor (Tensor::*function)(const Operand&) const;
   const char* doc;
   bool reversible = false;
+  const char* argument = "x";
 };
 constexpr Binary kBinary[] = {
     {"add", &Tensor::add, "x + y; shapes are broadcast and dtypes promoted.", true},
@@ -98,8 +99,8 @@ constexpr Binary kBinary[] = {
     {"le", &Tensor::le, "Whether x <= y."},
     {"gt", &Tensor::gt, "Whether x > y."},
     {"ge", &Tensor::ge, "Whether x >= y."},
-    {"copysign", &Tensor::copysign, "x with the sign of y."},
-    {"logaddexp", &Tensor::logaddexp, "log(exp(x) + exp(y)), without overflow."},
+    {"copysign", &Tensor::copysign, "x with the sign of y.", false, "other"},
+    {"logaddexp", &Tensor::logaddexp, "log(exp(x) + exp(y)), without overflow.", false, "other"},
 };
 
 // A tensor of the operand, to stand on the left. A number takes the dtype that it has beside `other`.
@@ -144,7 +145,8 @@ void bind_elementwise(TensorClass& tensor) {
           "x"_a, "reverse"_a = false, b.doc);
     else
       tensor.def(
-          b.name, [f = b.function](const Tensor& x, const Operand& y) { return (x.*f)(y); }, "x"_a, b.doc);
+          b.name, [f = b.function](const Tensor& x, const Operand& y) { return (x.*f)(y); },
+          nb::arg(b.argument), b.doc);
   }
   tensor.def("div", &divided, "x"_a, "reverse"_a = false, "rounding_mode"_a = nb::none(),
              "x / y; rounding_mode 'floor' or 'trunc' rounds the result.");

@@ -80,6 +80,17 @@ Tensor padded(const Tensor& x, nb::handle padding, const std::string& mode, cons
   return x.pad(flat, mode, number);
 }
 
+Tensor padded_to(const Tensor& x, const nb::args& args, const Operand& value) {
+  const std::vector<std::optional<Dim>> sizes = optional_sizes(args);
+  if (!value.is_tensor() && value.constant(dtypes::float64).value() == Const::of_float(0))
+    return x.pad_to(sizes);
+  const Shape from = x.shape();
+  (void)x.pad_to(sizes);  // what is wrong with the sizes
+  std::vector<std::pair<Dim, Dim>> padding;
+  for (size_t i = 0; i < from.size(); i++) padding.emplace_back(0, sizes[i] ? *sizes[i] - from[i] : Dim(0));
+  return x.pad_axes(padding, value);
+}
+
 Tensor shrunk(const Tensor& x, const nb::sequence& bounds) {
   std::vector<std::optional<std::pair<Dim, Dim>>> all;
   for (nb::handle b : bounds) {
@@ -152,9 +163,8 @@ void bind_movement(TensorClass& tensor) {
   tensor.def(
       "shrink_to", [](const Tensor& x, const nb::args& s) { return x.shrink_to(optional_sizes(s)); },
       "shape"_a, "The first elements of each axis.");
-  tensor.def(
-      "pad_to", [](const Tensor& x, const nb::args& s) { return x.pad_to(optional_sizes(s)); }, "shape"_a,
-      "Zeros behind, up to these sizes.");
+  tensor.def("pad_to", &padded_to, "shape"_a, "value"_a = 0,
+             "The value behind, up to these sizes; None keeps a size.");
   tensor.def(
       "flip", [](const Tensor& x, const nb::args& axes) { return x.flip(Axes(ints_of_args(axes))); },
       "axis"_a, "Axes reversed.");

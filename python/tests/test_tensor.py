@@ -118,6 +118,7 @@ def test_facts():
     (lambda x: x.rearrange("a b (c d) -> c (a b) d", d=2), X.reshape(6, 2, 2).transpose(1, 0, 2)),
     (lambda x: x.pad_to(2, 4, None), np.pad(X, ((0, 0), (0, 1), (0, 0)))),
     (lambda x: x.shrink_to(1, None, 2), X[:1, :, :2]),
+    (lambda x: x.pad_to((2, 4, None), value=3), np.pad(X, ((0, 0), (0, 1), (0, 0)), constant_values=3)),
 ])
 def test_shapes(compute, expected):
     close(compute(Tensor(X)), expected)
