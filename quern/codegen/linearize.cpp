@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <ranges>
 
 #include "quern/ir/node_map.h"
 
@@ -27,9 +28,7 @@ class Linearizer {
     find_users();
     for (const UOp& u : order_) {
       if (is_listed(u) && !waits(u)) home_of(u).items.push_back(u);
-      if (u.op() != Op::GROUP) continue;
-      for (const UOp& s : u.src())
-        if (waits(s)) home_of(s).items.push_back(s);
+      if (u.op() == Op::GROUP && !waits(u)) place_stores(u);
     }
     emit_all();
     if (sink_.arg().none()) return {.name = "", .list = std::move(list_)};
@@ -81,13 +80,28 @@ class Linearizer {
     }
   }
 
-  // The stores of a GROUP wait until all values are there, if nothing but the GROUP waits for them.
+  // The stores of a GROUP, and of GROUPs in it, wait until all values are there, if nothing but the GROUP
+  // waits for them: a value may be one that they overwrite.
   void find_users() {
     for (const UOp& u : order_)
       for (const UOp& s : u.src())
-        if (s.op() == Op::STORE) users_[s] += u.op() == Op::GROUP ? 1 : kOthers;
+        if (s.op() == Op::STORE || s.op() == Op::GROUP) users_[s] += u.op() == Op::GROUP ? 1 : kOthers;
   }
-  bool waits(const UOp& u) const { return u.op() == Op::STORE && *users_.find(u) == 1; }
+  bool waits(const UOp& u) const {
+    return (u.op() == Op::STORE || u.op() == Op::GROUP) && *users_.find(u) == 1;
+  }
+  void place_stores(const UOp& group) {
+    UOps stack{group};
+    while (!stack.empty()) {
+      const UOp u = stack.back();
+      stack.pop_back();
+      if (u.op() == Op::STORE)
+        home_of(u).items.push_back(u);
+      else
+        for (const UOp& s : u.src() | std::views::reverse)
+          if (waits(s)) stack.push_back(s);
+    }
+  }
 
   void emit_all() {
     struct Frame {

@@ -183,10 +183,6 @@ void JitCalls::run(const JitArguments& given, const std::function<JitArguments()
 }
 
 void JitCalls::capture(const JitArguments& given, const std::function<JitArguments()>& function) {
-  UOps pending;  // writes outside that are not run yet are no part of the function, but of another's perhaps
-  for (const PendingWrite& write : pending_writes())
-    if (!Recording::is_running_in(write.by)) pending.push_back(write.uop);
-  realize(pending);
   const std::vector<bool> copied = JitInputs::prepare(given);
   JitInputs inputs(given, copied);
   Recording recording;

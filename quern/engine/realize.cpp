@@ -28,18 +28,31 @@ void run(const Outputs& outputs) try {
   throw Error("out of memory while a graph was compiled or run");
 }
 
+// In a recording, writes from before it are run first, and by themselves.
+UOps after_older_writes(const UOps& roots) {
+  const Recording* recording = Recording::current();
+  const UOps older = recording != nullptr ? recording->older_writes(roots) : UOps();
+  if (older.empty()) return roots;
+  const Recording::Pause pause;
+  const Outputs outputs = outputs_for(older, false, live_uops());
+  run(outputs);
+  const UOp now = UOp::sink(roots).substitute(outputs.replaced);
+  return {now.src().begin(), now.src().end()};
+}
+
 }  // namespace
 
 void realize(const UOps& roots) {
   const std::lock_guard lock(engine_lock());
-  run(outputs_for(roots, false, live_uops()));
+  run(outputs_for(after_older_writes(roots), false, live_uops()));
 }
 
 UOp realize_copy(const UOp& root) {
   const std::lock_guard lock(engine_lock());
-  const Outputs outputs = outputs_for({root}, true, live_uops());
+  const UOp now = after_older_writes({root}).front();
+  const Outputs outputs = outputs_for({now}, true, live_uops());
   run(outputs);
-  return outputs.replaced.at(root);
+  return outputs.replaced.at(now);
 }
 
 std::string schedule_text(const UOps& roots) {

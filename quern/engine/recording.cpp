@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <atomic>
-#include <mutex>
-#include <set>
+#include <utility>
 
 #include "quern/ir/movement.h"
 #include "quern/ir/node_map.h"
+#include "quern/ir/sharding.h"
 #include "quern/tensor/live.h"
 
 namespace quern {
@@ -16,15 +16,6 @@ namespace {
 Recording*& recording_now() {
   thread_local Recording* now = nullptr;
   return now;
-}
-
-struct Threads {
-  std::mutex lock;
-  std::set<std::thread::id> recording;
-};
-Threads& threads() {
-  static Threads all;
-  return all;
 }
 
 uint64_t next_number() {
@@ -41,20 +32,24 @@ Recording::Recording()
   QUERN_CHECK(current() == nullptr, "a recording within another");
   recording_now() = this;
   detail::made_inside() = number_;
-  const std::lock_guard guard(threads().lock);
-  threads().recording.insert(std::this_thread::get_id());
+  for (const UOp& write : pending_writes()) older_.insert(memory_base(write));
 }
 
 Recording::~Recording() {
   recording_now() = nullptr;
   detail::made_inside() = 0;
-  const std::lock_guard guard(threads().lock);
-  threads().recording.erase(std::this_thread::get_id());
 }
 
-bool Recording::is_running_in(std::thread::id thread) {
-  const std::lock_guard guard(threads().lock);
-  return threads().recording.contains(thread);
+Recording::Pause::Pause() : paused_(std::exchange(recording_now(), nullptr)) {}
+Recording::Pause::~Pause() { recording_now() = paused_; }
+
+UOps Recording::older_writes(const UOps& roots) const {
+  UOps found;
+  if (older_.empty()) return found;
+  walk(UOp::sink(roots), [&](const UOp& u) {
+    if (u.op() == Op::AFTER && older_.contains(u)) found.push_back(u);
+  });
+  return found;
 }
 
 Recording* Recording::current() { return recording_now(); }

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <memory>
-#include <thread>
 #include <unordered_set>
 #include <vector>
 
@@ -20,12 +19,25 @@ class Recording {
   ~Recording();
 
   static Recording* current();
-  static bool is_running_in(std::thread::id thread);
   // An Error for what cannot be replayed: "jit: inside the function ..., which a replay cannot repeat; ...".
   static void refuse(const char* what, const char* instead);
 
   void add(const UOp& sink, const Stripped& stripped, std::shared_ptr<const Prepared> prepared);
   bool made(const UOp& buffer) const;  // a BUFFER that was made since
+  // Writes below these that were asked for before the recording, and are not run yet: no part of it.
+  UOps older_writes(const UOps& roots) const;
+
+  // What runs while this lives is not recorded.
+  class Pause {
+   public:
+    Pause();
+    Pause(const Pause&) = delete;
+    Pause& operator=(const Pause&) = delete;
+    ~Pause();
+
+   private:
+    Recording* paused_;
+  };
 
   struct Ran {
     std::shared_ptr<const Prepared> prepared;
@@ -42,7 +54,7 @@ class Recording {
   int64_t first_identity_;
   detail::RandomState random_;
   std::vector<Ran> ran_;
-  std::unordered_set<UOp> written_;
+  std::unordered_set<UOp> written_, older_;
 };
 
 }  // namespace quern

@@ -59,7 +59,6 @@ struct Live {
     return s.serial_ < mark.serial && s.changed_ > mark.change && s.by_ == std::this_thread::get_id();
   }
   static bool is_inside(const TensorState& s, uint64_t number) { return s.inside_ == number; }
-  static PendingWrite write(const TensorState& s) { return {s.uop_, s.by_}; }
   void begin(TensorState& s) {
     s.serial_ = next_serial++;
     enter(s);
@@ -200,13 +199,13 @@ std::vector<UOp> lazy_uops() {
   return result;
 }
 
-std::vector<PendingWrite> pending_writes() {
+std::vector<UOp> pending_writes() {
   using detail::Live;
-  std::vector<PendingWrite> result;
+  std::vector<UOp> result;
   Live& live = Live::instance();
   const std::lock_guard guard(live.lock);
   for (const detail::TensorState* s : live.in_order())
-    if (memory_base(Live::uop(*s)).op() == Op::AFTER) result.push_back(Live::write(*s));
+    if (memory_base(Live::uop(*s)).op() == Op::AFTER) result.push_back(Live::uop(*s));
   return result;
 }
 

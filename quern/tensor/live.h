@@ -69,11 +69,7 @@ std::vector<UOp> live_uops();
 std::vector<UOp> lazy_uops();
 uint64_t lazy_uops_version();
 
-// Tensors whose memory is still to be written, and who wrote it last.
-struct PendingWrite {
-  UOp uop;
-  std::thread::id by;
-};
-std::vector<PendingWrite> pending_writes();
+// Tensors whose memory is still to be written.
+std::vector<UOp> pending_writes();
 
 }  // namespace quern

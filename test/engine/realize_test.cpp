@@ -1,4 +1,5 @@
 // Tensors brought into memory: values, order of effects, what live tensors see.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -10,6 +11,7 @@
 #include <sstream>
 
 #include "quern/engine/schedule_cache.h"
+#include "quern/ir/env.h"
 #include "quern/ir/movement.h"
 #include "quern/runtime/buffer.h"
 #include "quern/runtime/counters.h"
@@ -312,6 +314,20 @@ TEST(Realize, AssignedValuesAreCopiesOfMemory) {
   y.assign(0.0);
   EXPECT_EQ(t.to_vector<float>(), (std::vector<float>{5, 6}));
   EXPECT_EQ(y.to_vector<float>(), (std::vector<float>{0, 0}));
+}
+
+// Values that are read from memory which the same kernel overwrites, in parts, by stores that are unrolled.
+TEST(Realize, OldContentsAreReadBeforeAnyOptsOverwriteThem) {
+  for (int i = 0; i < 16; i++) {
+    const env::Override opts("OPTS", fmt::format("random:{}", i));
+    const Tensor memory = Tensor::from(std::vector<int32_t>{0, 0}, Shape{2});
+    const Tensor view = memory.flip(Ints{0}), one = Tensor::from(std::vector<int32_t>{1}, Shape{1});
+    const Tensor larger = view.maximum(one), less = view.sub(one);
+    view.assign(one);
+    memory.realize();
+    EXPECT_EQ(less.to_vector<int32_t>(), (std::vector<int32_t>{-1, -1})) << i;
+    EXPECT_EQ(larger.to_vector<int32_t>(), (std::vector<int32_t>{1, 1})) << i;
+  }
 }
 
 }  // namespace

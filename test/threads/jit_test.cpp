@@ -1,6 +1,8 @@
 // Several threads capture and replay functions of their own.
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include "quern/engine/jit.h"
 #include "test/threads/in_threads.h"
 
@@ -24,6 +26,17 @@ TEST(JitThreads, CaptureAndReplayTheirOwn) {
       EXPECT_EQ(own.to_vector<float>(), std::vector<float>(4, 1));
     }
   });
+}
+
+// What another thread wrote before, and is not run yet, is run once: it is no part of what is captured.
+TEST(JitThreads, EarlierWritesOfOthersAreNotReplayed) {
+  const Tensor w = Tensor::zeros({4}).contiguous().realize();
+  const auto step = jit([&](const Tensor& x) { return w + x; });
+  const Tensor x = Tensor::ones({4});
+  EXPECT_EQ(step(x).to_vector<float>(), std::vector<float>(4, 1));
+  std::thread([&] { w.assign(w + 1); }).join();
+  for (int i = 0; i < 4; i++) EXPECT_EQ(step(x).to_vector<float>(), std::vector<float>(4, 2));
+  EXPECT_EQ(w.to_vector<float>(), std::vector<float>(4, 1));
 }
 
 }  // namespace
