@@ -20,7 +20,7 @@ from quern._core import (
 )
 from quern.device import Device
 from quern.dtype import dtypes
-from quern.helpers import Context, GlobalCounters, getenv
+from quern.helpers import Context, GlobalCounters, fetch, getenv
 from quern.tensor import Tensor
 from quern.uop import UOp, Variable
 from quern.jit import TinyJit, jit
@@ -30,6 +30,6 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Context", "DType", "DTypeError", "Device", "DeviceError", "Error", "GlobalCounters", "IndexError", "InternalError",
-    "ParseError", "RewriteError", "ShapeError", "SpecError", "Tensor", "TinyJit", "UOp", "Variable", "dtypes", "getenv",
+    "ParseError", "RewriteError", "ShapeError", "SpecError", "Tensor", "TinyJit", "UOp", "Variable", "dtypes", "fetch", "getenv",
     "jit", "nn",
 ]

@@ -14,6 +14,9 @@ class _OpenDevice:
         """What it is, where that is known."""
         return _core.device_hardware(self.name)
 
+    def synchronize(self):
+        """Waits for what was realized; that is done already when realize() returns."""
+
     def __repr__(self):
         return f"<Device {self.name}>"
 

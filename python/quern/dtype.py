@@ -79,6 +79,15 @@ class _DTypes:
         return _core.as_dtype(dtype)._max()
 
     @staticmethod
+    def finfo(dtype) -> tuple[int, int]:
+        """Bits of the exponent and of the mantissa of a float."""
+        sizes = {"float16": (5, 10), "bfloat16": (8, 7), "float32": (8, 23), "float64": (11, 52), "fp8e5m2": (5, 2), "fp8e4m3": (4, 3)}
+        name = _core.as_dtype(dtype).name
+        if name not in sizes:
+            raise _core.DTypeError(f"finfo: expected a float, got {name}")
+        return sizes[name]
+
+    @staticmethod
     def from_py(value) -> DType:
         """What a number of Python, or a list of them, is as a tensor."""
         from quern.tensor import Tensor

@@ -89,7 +89,10 @@ class TinyJit:
     """The first call runs the function, the second remembers what it ran, later ones run that again on the tensors they
     are given. Tensors and sizes among the arguments may be others in each call; all else has to be the same."""
 
-    def __init__(self, fxn):
+    def __new__(cls, fxn=None, *, prune: bool = False):
+        return (lambda f: cls(f, prune=prune)) if fxn is None else super().__new__(cls)
+
+    def __init__(self, fxn=None, *, prune: bool = False):  # prune: a replay never runs what nobody reads
         if not callable(fxn):
             raise TypeError(f"jit: expected a function, got {type(fxn).__name__}")
         self.fxn = fxn
@@ -160,6 +163,6 @@ class TinyJit:
         return returned
 
 
-def jit(fxn):
+def jit(fxn=None, *, prune: bool = False):
     """The same as TinyJit."""
-    return TinyJit(fxn)
+    return TinyJit(fxn, prune=prune)

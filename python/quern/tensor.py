@@ -4,6 +4,7 @@ import contextlib
 
 from quern import _core
 from quern._core import Tensor
+from quern.download import fetch
 
 
 class _Train(contextlib.ContextDecorator):
@@ -46,7 +47,19 @@ def _format(self, spec):
     return format(self.item(), spec) if spec else repr(self)
 
 
+def _from_url(url: str, gunzip: bool = False, **kwargs) -> Tensor:
+    """A tensor that is the contents of a file of the network, which is downloaded once."""
+    return Tensor(fetch(url, gunzip=gunzip), **kwargs)
+
+
+def _const_like(self, b) -> Tensor:
+    """The number b in this shape and dtype."""
+    return self.full_like(b)
+
+
 Tensor.train = _Train
+Tensor.from_url = staticmethod(_from_url)
+Tensor.const_like = _const_like
 Tensor.__iter__ = _iterate
 Tensor.__reduce__ = _reduce
 Tensor.__format__ = _format

@@ -27,6 +27,46 @@ void write(const Tensor& x, nb::handle h, nb::handle given) {
   without_lock([&] { (void)x.set(at, value); });
 }
 
+// The first `size` places of a flat mask that are true, and whether there are as many.
+struct Places {
+  Tensor at, exists;
+};
+Places first_places(const char* who, const Tensor& mask, int64_t size) {
+  if (size < 0) throw Error(std::string(who) + ": size is " + std::to_string(size) + ", expected 0 or more");
+  const Tensor so_far = mask.cast(dtypes::int64).cumsum(0);
+  const Tensor wanted = Tensor::arange(0, static_cast<double>(size), 1, {.dtype = dtypes::int64});
+  const Tensor at = so_far.unsqueeze(0).le(wanted.unsqueeze(1)).sum(1, false, dtypes::int64);
+  const int64_t last = mask.numel().value() - 1;
+  return {at.minimum(last), at.le(last)};
+}
+
+// Of as many elements as there are, for which it runs; or of `size`, filled up or cut.
+Tensor selected(const Tensor& x, const Tensor& mask, std::optional<int64_t> size, const Operand& fill) {
+  if (!size) return without_lock([&] { return x.masked_select(mask); });
+  if (!mask.dtype().is_bool())
+    throw DTypeError("masked_select: the mask must be bool, given " + mask.dtype().name());
+  const Tensor values = mask.where(x, x);  // of one shape
+  if (values.numel().value() == 0 && *size >= 0)
+    return Tensor::full({*size}, fill, {.dtype = x.dtype(), .device = x.device()});
+  const Tensor flat = mask.bitwise_or(values.zeros_like({.dtype = dtypes::bool_})).flatten();
+  const Places places = first_places("masked_select", flat, *size);
+  return places.exists.where(values.flatten().gather(0, places.at), fill).cast(x.dtype());
+}
+
+Tensor nonzero(const Tensor& x, std::optional<int64_t> size, const Operand& fill) {
+  if (!size) return without_lock([&] { return x.nonzero(); });
+  if ((x.ndim() == 0 || x.numel().value() == 0) && *size >= 0)
+    return Tensor::full({*size, x.ndim()}, fill, {.dtype = default_int()});
+  const Places places = first_places("nonzero", x.ne(0).flatten(), *size);
+  std::vector<Tensor> columns;
+  int64_t stride = x.numel().value();
+  for (const Dim& d : x.shape()) {
+    stride /= d.value();
+    columns.push_back(places.at.floordiv(stride).mod(d.value()));
+  }
+  return places.exists.unsqueeze(1).where(Tensor::stack(columns, 1), fill).cast(default_int());
+}
+
 }  // namespace
 
 void bind_indexing(TensorClass& tensor) {
@@ -47,12 +87,13 @@ void bind_indexing(TensorClass& tensor) {
   tensor.def("index_select", &Tensor::index_select, "dim"_a, "index"_a, "Slices along an axis, by index.");
   tensor.def("masked_fill", &Tensor::masked_fill, "mask"_a, "value"_a, "The value where the mask is true.");
   tensor.def(
-      "masked_select",
-      [](const Tensor& x, const Tensor& m) { return without_lock([&] { return x.masked_select(m); }); },
-      "mask"_a, "The elements where the mask is true, in one row. Runs.");
+      "masked_select", &selected, "mask"_a, "size"_a = nb::none(), "fill_value"_a = 0,
+      "The elements where the mask is true, in one row. Runs, unless a size is given: then there are as "
+      "many, the last of them fill_value.");
   tensor.def(
-      "nonzero", [](const Tensor& x) { return without_lock([&] { return x.nonzero(); }); },
-      "The indices of elements that are not zero, a row each. Runs.");
+      "nonzero", &nonzero, "size"_a = nb::none(), "fill_value"_a = 0,
+      "The indices of elements that are not zero, a row each. Runs, unless a size is given: then there "
+      "are as many rows, the last of them fill_value.");
   tensor.def("sort", &Tensor::sort, "dim"_a = -1, "descending"_a = false,
              "Sorted values and where they were.");
   tensor.def("argsort", &Tensor::argsort, "dim"_a = -1, "descending"_a = false,

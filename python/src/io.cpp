@@ -12,7 +12,13 @@ namespace {
 
 using namespace nb::literals;
 
+// A path, or a tensor that is a file.
 std::string path_of(nb::handle h) {
+  if (is_tensor(h)) {
+    const std::string device = nb::cast<const Tensor&>(h).device();
+    if (device.starts_with("DISK:")) return device.substr(5);
+    throw Error("expected a path, or a tensor that is a file (Tensor(path)), got a tensor on " + device);
+  }
   return nb::cast<std::string>(nb::module_::import_("os").attr("fspath")(h));
 }
 
@@ -43,20 +49,21 @@ void bind_io(nb::module_& m) {
     const char* name;
     StateDict (*read)(const std::string&);
     const char* doc;
+    const char* argument;
   };
   for (const Reader& r :
-       {Reader{"safe_load", &io::safe_load, "The tensors of a file of safetensors, by name."},
-        Reader{"torch_load", &io::torch_load, "The tensors of a checkpoint of PyTorch, by name."},
-        Reader{"npz_load", &io::npz_load, "The arrays of a file .npz, by name."}})
+       {Reader{"safe_load", &io::safe_load, "The tensors of a file of safetensors, by name.", "fn"},
+        Reader{"torch_load", &io::torch_load, "The tensors of a checkpoint of PyTorch, by name.", "t"},
+        Reader{"npz_load", &io::npz_load, "The arrays of a file .npz, by name.", "fn"}})
     m.def(
         r.name,
         [read = r.read](nb::handle fn) {
           const std::string path = path_of(fn);
           return without_lock([&] { return read(path); });
         },
-        "fn"_a, r.doc);
+        nb::arg(r.argument), r.doc);
   m.def(
-      "safe_load_metadata", [](nb::handle fn) { return io::safe_load_metadata(path_of(fn)); }, "fn"_a,
+      "safe_load_metadata", [](nb::handle fn) { return io::safe_load_metadata(path_of(fn)); }, "t"_a,
       "What a file of safetensors says beside its tensors.");
   m.def(
       "safe_save",

@@ -21,16 +21,18 @@ struct Request {
   }
 };
 
-// f(*shape, dtype=None, device=None, requires_grad=None)
+// f(*shape, dtype=None, device=None, requires_grad=None), and what tinygrad lets scripts say of memory, which
+// changes nothing here.
 template <class Make>
-void by_shape(TensorClass& tensor, const char* name, Make make, const char* doc) {
+void by_shape(TensorClass& tensor, const char* name, Make make, const char* doc, const char* memory) {
   tensor.def_static(
       name,
-      [make](const nb::args& shape, nb::handle dtype, nb::handle device, nb::handle grad) {
+      [make](const nb::args& shape, nb::handle dtype, nb::handle device, nb::handle grad, bool) {
         const Request request{dtype, device, grad};
         return request.finish(make(shape_of_args(shape), request.made()));
       },
-      "shape"_a, "dtype"_a = nb::none(), "device"_a = nb::none(), "requires_grad"_a = nb::none(), doc);
+      "shape"_a, "dtype"_a = nb::none(), "device"_a = nb::none(), "requires_grad"_a = nb::none(),
+      nb::arg(memory) = true, doc);
 }
 
 // The same with numbers before the dtype: f(*shape, low=0, high=1, ...)
@@ -38,22 +40,24 @@ template <class T, class Make>
 void by_shape(TensorClass& tensor, const char* name, nb::arg_v a, nb::arg_v b, Make make, const char* doc) {
   tensor.def_static(
       name,
-      [make](const nb::args& shape, T x, T y, nb::handle dtype, nb::handle device, nb::handle grad) {
+      [make](const nb::args& shape, T x, T y, nb::handle dtype, nb::handle device, nb::handle grad, bool) {
         const Request request{dtype, device, grad};
         return request.finish(make(shape_of_args(shape), x, y, request.made()));
       },
-      "shape"_a, a, b, "dtype"_a = nb::none(), "device"_a = nb::none(), "requires_grad"_a = nb::none(), doc);
+      "shape"_a, a, b, "dtype"_a = nb::none(), "device"_a = nb::none(), "requires_grad"_a = nb::none(),
+      "contiguous"_a = true, doc);
 }
 
 template <class Make>
-void like(TensorClass& tensor, const char* name, Make make, const char* doc) {
+void like(TensorClass& tensor, const char* name, Make make, const char* doc, const char* memory) {
   tensor.def(
       name,
-      [make](const Tensor& x, nb::handle dtype, nb::handle device, nb::handle grad) {
+      [make](const Tensor& x, nb::handle dtype, nb::handle device, nb::handle grad, bool) {
         const Request request{dtype, device, grad};
         return request.finish(make(x, request.made()));
       },
-      "dtype"_a = nb::none(), "device"_a = nb::none(), "requires_grad"_a = nb::none(), doc);
+      "dtype"_a = nb::none(), "device"_a = nb::none(), "requires_grad"_a = nb::none(), nb::arg(memory) = true,
+      doc);
 }
 
 bool is_int(nb::handle h) { return PyIndex_Check(h.ptr()) != 0; }
@@ -82,14 +86,16 @@ void bind_making(TensorClass& tensor) {
   const auto dtype_ = "dtype"_a = nb::none();
   const auto device_ = "device"_a = nb::none();
   const auto grad_ = "requires_grad"_a = nb::none();
-  by_shape(tensor, "empty", &Tensor::empty, "Memory with whatever is in it.");
-  by_shape(tensor, "zeros", &Tensor::zeros, "Zeros.");
-  by_shape(tensor, "ones", &Tensor::ones, "Ones.");
-  by_shape(tensor, "rand", &Tensor::rand, "Random numbers in [0, 1).");
-  by_shape(tensor, "randn", &Tensor::randn, "Random numbers of the standard normal distribution.");
+  by_shape(tensor, "empty", &Tensor::empty, "Memory with whatever is in it.", "buffer");
+  by_shape(tensor, "zeros", &Tensor::zeros, "Zeros.", "buffer");
+  by_shape(tensor, "ones", &Tensor::ones, "Ones.", "buffer");
+  by_shape(tensor, "rand", &Tensor::rand, "Random numbers in [0, 1).", "contiguous");
+  by_shape(tensor, "randn", &Tensor::randn, "Random numbers of the standard normal distribution.",
+           "contiguous");
   by_shape(tensor, "scaled_uniform", &Tensor::scaled_uniform,
-           "Uniform in [-1, 1), divided by sqrt(number of elements).");
-  by_shape(tensor, "glorot_uniform", &Tensor::glorot_uniform, "Uniform within sqrt(6 / (inputs + outputs)).");
+           "Uniform in [-1, 1), divided by sqrt(number of elements).", "contiguous");
+  by_shape(tensor, "glorot_uniform", &Tensor::glorot_uniform, "Uniform within sqrt(6 / (inputs + outputs)).",
+           "contiguous");
   by_shape<double>(
       tensor, "uniform", "low"_a = 0.0, "high"_a = 1.0,
       [](const Shape& s, double low, double high, const Made& made) {
@@ -118,19 +124,20 @@ void bind_making(TensorClass& tensor) {
         Kaiming{"kaiming_normal", &Tensor::kaiming_normal, "Normal, as He et al. scale weights."}})
     tensor.def_static(
         k.name,
-        [make = k.make](const nb::args& shape, double a, nb::handle dtype, nb::handle device,
-                        nb::handle grad) {
+        [make = k.make](const nb::args& shape, double a, nb::handle dtype, nb::handle device, nb::handle grad,
+                        bool) {
           const Request request{dtype, device, grad};
           return request.finish(make(shape_of_args(shape), a, request.made()));
         },
-        "shape"_a, "a"_a = 0.01, dtype_, device_, grad_, k.doc);
+        "shape"_a, "a"_a = 0.01, dtype_, device_, grad_, "contiguous"_a = true, k.doc);
   tensor.def_static(
       "full",
-      [](const Shape& shape, const Operand& value, nb::handle dtype, nb::handle device, nb::handle grad) {
+      [](const Shape& shape, const Operand& value, nb::handle dtype, nb::handle device, nb::handle grad,
+         bool) {
         const Request request{dtype, device, grad};
         return request.finish(Tensor::full(shape, value, request.made()));
       },
-      "shape"_a, "fill_value"_a, dtype_, device_, grad_, "The same value everywhere.");
+      "shape"_a, "fill_value"_a, dtype_, device_, grad_, "buffer"_a = true, "The same value everywhere.");
   tensor.def_static("arange", &counted, "start"_a, "stop"_a = nb::none(), "step"_a = 1, dtype_, device_,
                     grad_,
                     "Numbers from start up to stop, which is not among them; with one number, from 0.");
@@ -151,35 +158,35 @@ void bind_making(TensorClass& tensor) {
       "n"_a, "m"_a = nb::none(), dtype_, device_, grad_, "Ones on the diagonal of n rows and m columns.");
   tensor.def_static(
       "randperm",
-      [](int64_t n, nb::handle dtype, nb::handle device) {
+      [](int64_t n, nb::handle device, nb::handle dtype) {
         return Tensor::randperm(n, Request{dtype, device, nb::none()}.made());
       },
-      "n"_a, dtype_, device_, "The numbers below n in a random order.");
+      "n"_a, device_, dtype_, "The numbers below n in a random order.");
   tensor.def_static("manual_seed", &Tensor::manual_seed, "seed"_a = 0,
                     "Random numbers start again, from this seed.");
 
   like(
       tensor, "empty_like", [](const Tensor& x, const Made& m) { return x.empty_like(m); },
-      "empty() of this shape and dtype.");
+      "empty() of this shape and dtype.", "buffer");
   like(
       tensor, "zeros_like", [](const Tensor& x, const Made& m) { return x.zeros_like(m); },
-      "zeros() of this shape and dtype.");
+      "zeros() of this shape and dtype.", "buffer");
   like(
       tensor, "ones_like", [](const Tensor& x, const Made& m) { return x.ones_like(m); },
-      "ones() of this shape and dtype.");
+      "ones() of this shape and dtype.", "buffer");
   like(
       tensor, "rand_like", [](const Tensor& x, const Made& m) { return x.rand_like(m); },
-      "rand() of this shape and dtype.");
+      "rand() of this shape and dtype.", "contiguous");
   like(
       tensor, "randn_like", [](const Tensor& x, const Made& m) { return x.randn_like(m); },
-      "randn() of this shape and dtype.");
+      "randn() of this shape and dtype.", "contiguous");
   tensor.def(
       "full_like",
-      [](const Tensor& x, const Operand& value, nb::handle dtype, nb::handle device, nb::handle grad) {
+      [](const Tensor& x, const Operand& value, nb::handle dtype, nb::handle device, nb::handle grad, bool) {
         const Request request{dtype, device, grad};
         return request.finish(x.full_like(value, request.made()));
       },
-      "fill_value"_a, dtype_, device_, grad_, "full() of this shape and dtype.");
+      "fill_value"_a, dtype_, device_, grad_, "buffer"_a = true, "full() of this shape and dtype.");
   tensor.def(
       "one_hot",
       [](const Tensor& x, std::optional<int64_t> n) { return without_lock([&] { return x.one_hot(n); }); },

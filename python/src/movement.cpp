@@ -129,25 +129,50 @@ Tensor rearranged(const Tensor& x, const std::string& formula, const nb::kwargs&
   return x.rearrange(formula, named);
 }
 
+// f(2, 3), f((2, 3)) and f(name=(2, 3)); `more` are arguments behind them.
+template <class F, class... More>
+void variadic(TensorClass& tensor, const char* function, const char* name, F f, const char* doc,
+              More... more) {
+  if constexpr (sizeof...(More) == 0) {
+    tensor.def(
+        function,
+        [f](const Tensor& x, const nb::object& all) {
+          return f(x, nb::borrow<nb::args>(nb::make_tuple(all)));
+        },
+        nb::arg(name), doc);
+    tensor.def(function, f, nb::arg(name), doc);
+  } else {
+    tensor.def(
+        function,
+        [f](const Tensor& x, const nb::object& all, const Operand& value) {
+          return f(x, nb::borrow<nb::args>(nb::make_tuple(all)), value);
+        },
+        nb::arg(name), nb::kw_only(), more..., doc);
+    tensor.def(function, f, nb::arg(name), more..., doc);
+  }
+}
+
 }  // namespace
 
 void bind_movement(TensorClass& tensor) {
   for (const char* name : {"reshape", "view"})
-    tensor.def(
-        name, [name](const Tensor& x, const nb::args& shape) { return x.reshape(keeping(name, x, shape)); },
-        "shape"_a, "The same elements in another shape. One size may be -1; None keeps that of the axis.");
-  tensor.def(
-      "expand",
+    variadic(
+        tensor, name, "shape",
+        [name](const Tensor& x, const nb::args& shape) { return x.reshape(keeping(name, x, shape)); },
+        "The same elements in another shape. One size may be -1; None keeps that of the axis.");
+  variadic(
+      tensor, "expand", "shape",
       [](const Tensor& x, const nb::args& args) {
         const std::vector<std::optional<Dim>> given = optional_sizes(args);
         Shape sizes;
         for (const std::optional<Dim>& size : given) sizes.push_back(size.value_or(Dim(-1)));
         return x.expand(sizes);
       },
-      "shape"_a, "Axes of size 1 repeated; -1 and None keep a size.");
-  tensor.def(
-      "permute", [](const Tensor& x, const nb::args& order) { return x.permute(ints_of_args(order)); },
-      "order"_a, "The axes in another order.");
+      "Axes of size 1 repeated; -1 and None keep a size.");
+  variadic(
+      tensor, "permute", "order",
+      [](const Tensor& x, const nb::args& order) { return x.permute(ints_of_args(order)); },
+      "The axes in another order.");
   tensor.def("transpose", &Tensor::transpose, "dim0"_a = 1, "dim1"_a = 0, "Two axes exchanged.");
   tensor.def_prop_ro("T", &Tensor::T, "Two axes exchanged: transpose().");
   tensor.def("flatten", &Tensor::flatten, "start_dim"_a = 0, "end_dim"_a = -1, "Several axes as one.");
@@ -160,18 +185,21 @@ void bind_movement(TensorClass& tensor) {
       "pad", &padded, "padding"_a, "mode"_a = "constant", "value"_a = 0.0,
       "More elements around: (left, right, top, bottom, ...) from the last axis on, or a pair for each axis. "
       "mode: 'constant', 'reflect', 'replicate' or 'circular'.");
-  tensor.def(
-      "shrink_to", [](const Tensor& x, const nb::args& s) { return x.shrink_to(optional_sizes(s)); },
-      "shape"_a, "The first elements of each axis.");
-  tensor.def("pad_to", &padded_to, "shape"_a, "value"_a = 0,
-             "The value behind, up to these sizes; None keeps a size.");
-  tensor.def(
-      "flip", [](const Tensor& x, const nb::args& axes) { return x.flip(Axes(ints_of_args(axes))); },
-      "axis"_a, "Axes reversed.");
+  variadic(
+      tensor, "shrink_to", "shape",
+      [](const Tensor& x, const nb::args& s) { return x.shrink_to(optional_sizes(s)); },
+      "The first elements of each axis.");
+  variadic(tensor, "pad_to", "shape", &padded_to, "The value behind, up to these sizes; None keeps a size.",
+           "value"_a = 0);
+  variadic(
+      tensor, "flip", "axis",
+      [](const Tensor& x, const nb::args& axes) { return x.flip(Axes(ints_of_args(axes))); },
+      "Axes reversed.");
   tensor.def("roll", &Tensor::roll, "shifts"_a, "dims"_a = nb::none(),
              "Moved along axes; what leaves comes in again.");
-  tensor.def(
-      "repeat", [](const Tensor& x, const nb::args& r) { return x.repeat(ints_of_args(r)); }, "repeats"_a,
+  variadic(
+      tensor, "repeat", "repeats",
+      [](const Tensor& x, const nb::args& r) { return x.repeat(ints_of_args(r)); },
       "The whole, as often along each axis.");
   tensor.def("repeat_interleave", &Tensor::repeat_interleave, "repeats"_a, "dim"_a = nb::none(),
              "Each element, as often.");

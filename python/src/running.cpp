@@ -1,9 +1,13 @@
 // What a tensor is, its memory, its gradient, and running it.
+#include <algorithm>
 #include <new>
+#include <unordered_set>
 
 #include "python/src/bind.h"
+#include "quern/ir/movement.h"
 #include "quern/ir/sharding.h"
 #include "quern/tensor/training.h"
+#include "quern/tensor/unsaid.h"
 
 namespace quern::python {
 namespace {
@@ -32,7 +36,7 @@ Tensor moved(const Tensor& x, nb::handle to) {
   return x.to(to.is_none() ? default_device() : device(to));
 }
 
-nb::object realized(nb::handle self, const nb::args& others) {
+nb::object realized(nb::handle self, const nb::args& others, bool /*do_update_stats*/) {
   std::vector<Tensor> all = {nb::cast<const Tensor&>(self)};
   for (nb::handle o : others) all.push_back(nb::cast<const Tensor&>(o));
   without_lock([&] { Tensor::realize_all(all); });
@@ -56,6 +60,30 @@ std::vector<Tensor> gradients(const Tensor& x, const nb::args& targets, const st
     of.push_back(nb::cast<const Tensor&>(t));
   }
   return x.gradient(of, seed);
+}
+
+// Gradients for the tensors that require them. If the value depends on none such, then for all floats of this
+// thread that it depends on, and of which nothing was said.
+void run_backward(const Tensor& x, const std::optional<Tensor>& seed) {
+  const NodeList nodes = x.uop().toposort();
+  const std::unordered_set<UOp> below(nodes.begin(), nodes.end());
+  const auto is_below = [&](const std::shared_ptr<detail::TensorState>& s) {
+    const UOp node = s->get();
+    return below.contains(base_of(node));  // views of views are one view
+  };
+  struct Asked {  // for as long as this lasts
+    std::vector<std::shared_ptr<detail::TensorState>> states;
+    ~Asked() {
+      for (const auto& s : states) s->requires_grad.reset();
+    }
+  } asked;
+  if (std::ranges::none_of(detail::states_with_grad(), is_below))
+    for (const auto& s : detail::states_unsaid())
+      if (s->get().dtype().is_float() && is_below(s)) {
+        s->requires_grad = true;
+        asked.states.push_back(s);
+      }
+  x.backward(seed);
 }
 
 // A Training that stays: it says what holds now, and nobody puts back what was.
@@ -112,7 +140,8 @@ void bind_running(TensorClass& tensor) {
       "is_realized", [](const Tensor& x) { return memory_base(x.uop()).op() == Op::BUFFER; },
       "Whether its values are in memory.");
 
-  tensor.def("realize", &realized, "lst"_a, "Computes it, and the tensors given with it, together.");
+  tensor.def("realize", &realized, "lst"_a, "do_update_stats"_a = true,
+             "Computes it, and the tensors given with it, together.");
   tensor.def(
       "schedule", [](const Tensor& x) { return without_lock([&] { return x.schedule(); }); },
       "The steps that realize() would take, as text.");
@@ -176,15 +205,29 @@ void bind_running(TensorClass& tensor) {
       },
       "requires_grad"_a = true, "Sets requires_grad, and returns this tensor.");
   tensor.def_prop_rw(
+      "is_param", [](const Tensor& x) { return !x.refuses_grad(); },
+      [](const Tensor& x, bool value) { x.set_requires_grad(value); },
+      "Whether optimisers change it: not if it refuses gradients.");
+  tensor.def(
+      "is_param_",
+      [](nb::handle self, bool value) {
+        nb::cast<const Tensor&>(self).set_requires_grad(value);
+        return nb::borrow(self);
+      },
+      "is_param"_a = true, "Sets is_param, and returns this tensor.");
+  tensor.def_prop_rw(
       "grad", &Tensor::grad, [](const Tensor& x, const std::optional<Tensor>& g) { x.set_grad(g); },
       nb::for_setter("value"_a.none()), "What backward() added up; None before.");
   tensor.def(
       "backward",
       [](nb::handle self, const std::optional<Tensor>& seed) {
-        nb::cast<const Tensor&>(self).backward(seed);
+        run_backward(nb::cast<const Tensor&>(self), seed);
         return nb::borrow(self);
       },
-      "gradient"_a = nb::none(), "Adds gradients of this to the grad of all tensors that require them.");
+      "gradient"_a = nb::none(),
+      "Adds gradients of this to the grad of all tensors that require them; if it depends on none such, to "
+      "that of "
+      "all floats it depends on that do not refuse.");
   tensor.def("gradient", &gradients, "targets"_a, "gradient"_a = nb::none(),
              "Gradients of this by each of the targets.");
   tensor.def("custom_kernel", &run_custom_kernel, "lst"_a, "fxn"_a, "grad_fxn"_a = nb::none(),

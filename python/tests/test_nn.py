@@ -123,7 +123,7 @@ def test_training(make):
 def test_learning_rate():
     p = Tensor([1.0], requires_grad=True)
     optimiser = nn.optim.SGD([p], lr=0.5)
-    assert optimiser.lr == 0.5
+    assert optimiser.lr.item() == 0.5
     p.sum().backward()
     optimiser.step()
     assert p.tolist() == [0.5]

@@ -20,9 +20,9 @@ from quern.nn.norms import (
     LayerNorm2d,
     RMSNorm,
 )
-from quern.nn import optim, state
+from quern.nn import datasets, optim, state
 
 __all__ = [
     "BatchNorm", "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "Conv1d", "Conv2d", "ConvTranspose1d", "ConvTranspose2d",
-    "Embedding", "GroupNorm", "InstanceNorm", "LSTMCell", "LayerNorm", "LayerNorm2d", "Linear", "RMSNorm", "optim", "state",
+    "Embedding", "GroupNorm", "InstanceNorm", "LSTMCell", "LayerNorm", "LayerNorm2d", "Linear", "RMSNorm", "datasets", "optim", "state",
 ]

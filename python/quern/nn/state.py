@@ -1,5 +1,10 @@
 """The tensors of a model, by name; and files of them."""
 
+import io
+import pathlib
+import tarfile
+import zipfile
+
 from quern._core import (
     Error,
     Optimizer,
@@ -28,7 +33,7 @@ def get_state_dict(obj, prefix: str = "", tensor_type=Tensor) -> dict[str, Tenso
         if id(value) in above:
             continue  # an object that holds itself
         if isinstance(value, Optimizer):
-            parts = [("params", value.params), ("state", value.state())]
+            parts = [("params", value.params), ("lr", value.lr), ("state", value.state()), *vars(value).items()]
         elif isinstance(value, (list, tuple)):
             fields = getattr(value, "_fields", range(len(value)))
             parts = zip(fields, value)
@@ -77,7 +82,23 @@ def load_state_dict(model, state_dict: dict[str, Tensor], strict=True, verbose=T
     return loaded
 
 
+def _opened(t):
+    return io.BytesIO(t.tobytes()) if isinstance(t, Tensor) else pathlib.Path(t).open("rb")
+
+
+def tar_extract(t) -> dict[str, Tensor]:
+    """The files of a tar archive (a path, or a tensor of its bytes), by name."""
+    with _opened(t) as file, tarfile.open(fileobj=file) as archive:
+        return {m.name: Tensor(archive.extractfile(m).read(), dtype="uint8") for m in archive if m.isfile()}
+
+
+def zip_extract(t) -> dict[str, Tensor]:
+    """The files of a zip archive (a path, or a tensor of its bytes), by name."""
+    with _opened(t) as file, zipfile.ZipFile(file) as archive:
+        return {m.filename: Tensor(archive.read(m), dtype="uint8") for m in archive.infolist() if not m.is_dir()}
+
+
 __all__ = [
     "get_parameters", "get_state_dict", "gguf_load", "load_state_dict", "npy_load", "npy_save", "npz_load", "safe_load",
-    "safe_load_metadata", "safe_save", "torch_load",
+    "safe_load_metadata", "safe_save", "tar_extract", "torch_load", "zip_extract",
 ]
