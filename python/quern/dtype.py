@@ -13,7 +13,36 @@ _OTHER_NAMES = {
 }
 
 
-class _DTypes:
+class _Names:  # apart from the functions, in which bool, int and float are those of Python
+    bool: DType
+    int8: DType
+    uint8: DType
+    int16: DType
+    uint16: DType
+    int32: DType
+    uint32: DType
+    int64: DType
+    uint64: DType
+    fp8e4m3: DType
+    fp8e5m2: DType
+    float16: DType
+    bfloat16: DType
+    float32: DType
+    float64: DType
+    half: DType
+    float: DType
+    double: DType
+    char: DType
+    uchar: DType
+    short: DType
+    ushort: DType
+    int: DType
+    uint: DType
+    long: DType
+    ulong: DType
+
+
+class _DTypes(_Names):
     """The dtypes: dtypes.float32, dtypes.int8, ...; and what is asked of them."""
 
     def __init__(self):

@@ -5,6 +5,7 @@ import contextlib
 from quern import _core
 from quern._core import Tensor
 from quern.download import fetch
+from quern.schedule import Schedule
 
 
 class _Train(contextlib.ContextDecorator):
@@ -57,7 +58,16 @@ def _const_like(self, b) -> Tensor:
     return self.full_like(b)
 
 
+_schedule_text = Tensor.schedule
+
+
+def _schedule(self) -> Schedule:
+    """The steps that realize() would take: text, and a table in a notebook."""
+    return Schedule(_schedule_text(self))
+
+
 Tensor.train = _Train
+Tensor.schedule = _schedule
 Tensor.from_url = staticmethod(_from_url)
 Tensor.const_like = _const_like
 Tensor.__iter__ = _iterate

@@ -223,6 +223,15 @@ def test_digits():
     assert images.min().item() == 0 and images.max().item() == 1
 
 
+def test_a_schedule_is_a_table():
+    x = Tensor.rand(8, 8).realize()
+    schedule = (x @ x).softmax().schedule()
+    assert len(schedule.steps) == 3 and schedule.steps[0]["kind"] == "kernel"
+    assert schedule.steps[0]["device"] == x.device and schedule.steps[0]["buffers"] == 2 and "kept" in str(schedule)
+    shown = schedule._repr_html_()
+    assert shown.startswith("<table>") and shown.count("<tr>") == 4
+
+
 def test_small_helpers():
     assert helpers.prod((2, 3, 4)) == 24 and helpers.flatten([[1], [2, 3]]) == [1, 2, 3]
     assert helpers.dedup([3, 1, 3]) == [3, 1] and helpers.argfix((1, 2)) == helpers.argfix(1, 2) == (1, 2)
