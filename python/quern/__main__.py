@@ -21,12 +21,23 @@ def _works(name: str) -> str:
     return "" if result == 12 else f"1 + 2 + 3, twice, is {result}"
 
 
+def _hardware(name: str) -> str:
+    if name != "CPU":
+        return Device[name].hardware.removeprefix(name).strip()
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as file:
+            model = next((line.split(":", 1)[1].strip() for line in file if line.startswith("model name")), "")
+    except OSError:
+        model = platform.processor()
+    return f"{model}, {len(os.sched_getaffinity(0))} threads"
+
+
 def main() -> int:
     """Prints it all; the status is whether the default device works."""
     print(f"quern {__version__}, Python {platform.python_version()}, {os.path.dirname(_core.__file__)}")
     default_works = False
     for name in sorted({*Device.names(), *_MISSING}):
-        if name in ("DISK", "NULL"):
+        if name == "NULL" or name.startswith("DISK"):
             continue
         if name not in Device.names():
             print(f"  {name:8} missing: {_MISSING[name]}")
@@ -37,7 +48,8 @@ def main() -> int:
             continue
         mark = " (default)" if name == Device.DEFAULT else ""
         default_works = default_works or bool(mark)
-        print(f"  {name:8} works{mark}: {Device[name].hardware}")
+        what = _hardware(name)
+        print(f"  {name:8} works{mark}{': ' if what else ''}{what}")
     for module, use in (("numpy", "Tensor.numpy() and arrays as tensors"),):
         try:
             print(f"  {module:8} {__import__(module).__version__}")

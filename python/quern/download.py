@@ -1,12 +1,7 @@
 """Files from the network, kept."""
 
-import gzip
-import hashlib
 import os
 import pathlib
-import shutil
-import tempfile
-import urllib.request
 
 from quern.progress import tqdm
 
@@ -19,6 +14,12 @@ def _folder() -> pathlib.Path:
 def fetch(url: str, name=None, subdir: str | None = None, gunzip: bool = False, allow_caching: bool = True,
           headers: dict[str, str] | None = None, sha256: str | None = None) -> pathlib.Path:
     """Downloads a file, once, and returns where it is. A path is returned as it is."""
+    import gzip  # modules that only this needs, and that take time to load
+    import hashlib
+    import shutil
+    import tempfile
+    import urllib.request
+
     if url.startswith(("/", ".")):
         return pathlib.Path(url)
     if name is not None and (isinstance(name, pathlib.Path) or "/" in name):
@@ -46,6 +47,8 @@ def fetch(url: str, name=None, subdir: str | None = None, gunzip: bool = False, 
 
 
 def _hash(path) -> str:
+    import hashlib
+
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest() if hasattr(hashlib, "file_digest") else hashlib.sha256(file.read()).hexdigest()
 

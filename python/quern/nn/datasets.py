@@ -1,7 +1,6 @@
 """Data to try things on. digits() comes with the package; the others are downloaded once."""
 
-import importlib.resources
-import tarfile
+import pathlib
 
 from quern._core import Tensor
 from quern.download import fetch
@@ -11,8 +10,7 @@ def digits(device=None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Handwritten digits of 8x8 pixels, from 0 to 1: images (1437, 1, 8, 8) and labels to train with, and 360 of each to test."""
     from quern.nn.state import npy_load
 
-    with importlib.resources.as_file(importlib.resources.files("quern") / "data" / "digits.npy") as file:
-        rows = npy_load(file).to("CPU").realize()
+    rows = npy_load(pathlib.Path(__file__).parent.parent / "data" / "digits.npy").to("CPU").realize()
     rows = rows[_order(rows.shape[0])].realize()
     images = (rows[:, :64].float() / 16).reshape(-1, 1, 8, 8).to(device).realize()
     labels = rows[:, 64].cast("int32").to(device).realize()
@@ -44,6 +42,8 @@ def mnist(device=None, fashion=False) -> tuple[Tensor, Tensor, Tensor, Tensor]:
 
 def cifar(device=None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Images (50000, 3, 32, 32) of uint8 and labels to train with, and 10000 to test. Downloaded."""
+    import tarfile
+
     with tarfile.open(fetch("https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz")) as archive:
 
         def load(*names):

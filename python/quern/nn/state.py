@@ -2,8 +2,6 @@
 
 import io
 import pathlib
-import tarfile
-import zipfile
 
 from quern._core import (
     Error,
@@ -88,12 +86,16 @@ def _opened(t):
 
 def tar_extract(t) -> dict[str, Tensor]:
     """The files of a tar archive (a path, or a tensor of its bytes), by name."""
+    import tarfile
+
     with _opened(t) as file, tarfile.open(fileobj=file) as archive:
         return {m.name: Tensor(archive.extractfile(m).read(), dtype="uint8") for m in archive if m.isfile()}
 
 
 def zip_extract(t) -> dict[str, Tensor]:
     """The files of a zip archive (a path, or a tensor of its bytes), by name."""
+    import zipfile
+
     with _opened(t) as file, zipfile.ZipFile(file) as archive:
         return {m.filename: Tensor(archive.read(m), dtype="uint8") for m in archive.infolist() if not m.is_dir()}
 
