@@ -105,8 +105,7 @@ UOp gates_to_alternatives(const UOp& program) {
         UOp otherwise = sources.size() > 1 ? sources[1] : zero(u.dtype());
         if (index.src(1).is_invalid()) return otherwise;
         if (sources.size() > 2) return u.with_src(sources);
-        return has_gate(index) ? UOp::make(Op::LOAD, u.dtype(), {sources[0], otherwise})
-                               : UOp::make(Op::LOAD, u.dtype(), {sources[0]});
+        return u.with_src(has_gate(index) ? UOps{sources[0], otherwise} : UOps{sources[0]});
       }
       case Op::STORE:
         return index_of_address(sources[0]).src(1).is_invalid() ? UOp::make(Op::NOOP, dtypes::void_)

@@ -11,6 +11,7 @@
 #include "quern/codegen/addresses.h"
 #include "quern/codegen/decompose.h"
 #include "quern/codegen/expand.h"
+#include "quern/codegen/fetch_ahead.h"
 #include "quern/codegen/heuristic.h"
 #include "quern/codegen/index_dtype.h"
 #include "quern/codegen/keep.h"
@@ -153,8 +154,8 @@ UOp lower_to_program(const UOp& kernel, const DeviceSpec& device, OptChoice choi
   program = expand(with_opts_told(program, opts));
   // vectors that are read across memory are read along it, and turned
   if (spec.workgroup_threads <= 1) program = transpose_loads(program);
-  // stores go past the caches, if these are too small
-  if (optimised && spec.workgroup_threads <= 1) program = mark_streams(program, spec);
+  // stores go past the caches, if these are too small; rows are fetched before they are needed
+  if (optimised && spec.workgroup_threads <= 1) program = fetch_ahead(mark_streams(program, spec), spec);
   // no ranges of workgroups and threads: hardware indices, and LOCAL memory for what threads reduce together
   if (spec.workgroup_threads > 1)
     program = graph_rewrite(ranges_to_workgroups(program, spec), symbolic, {.name = "simplify workgroups"});

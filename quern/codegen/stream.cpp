@@ -4,25 +4,13 @@
 #include <set>
 
 #include "quern/codegen/rebuild.h"
+#include "quern/codegen/strides.h"
 #include "quern/ir/linear.h"
 
 namespace quern {
 namespace {
 
 constexpr int64_t kLine = 64;  // bytes
-
-// An index as something, and a constant behind it.
-struct Place {
-  UOp start;  // none: 0
-  wide offset = 0;
-};
-Place place_of(const UOp& index) {
-  const UOp& position = position_of(index);
-  if (position.is_int_const()) return {{}, position.int_value()};
-  if (position.op() == Op::ADD && position.src(1).is_int_const())
-    return {position.src(0), position.src(1).int_value()};
-  return {position, 0};
-}
 
 // Whether n divides it, whatever the ranges in it are.
 bool is_multiple(const UOp& index, wide n) {
@@ -56,25 +44,25 @@ UOp mark_streams(const UOp& program, const DeviceSpec& spec) {
   // the vectors that are written behind the same start, by their number
   std::map<std::pair<const void*, const void*>, std::set<wide>> together;
   const auto key = [](const UOp& index) {
-    return std::pair<const void*, const void*>(storage_of(index).node(), place_of(index).start.node());
+    return std::pair<const void*, const void*>(storage_of(index).node(), spot_of(index).start.node());
   };
   const auto elements = [](const UOp& store) { return wide{store.src(1).dtype().lanes()}; };
   std::erase_if(stores, [&](const UOp& s) {
     const UOp& index = index_of_address(s.src(0));
-    const Place place = place_of(index);
-    return read.contains(storage_of(index)) || place.offset % elements(s) != 0 ||
-           (place.start && !is_multiple(place.start, elements(s)));
+    const Spot spot = spot_of(index);
+    return read.contains(storage_of(index)) || spot.offset % elements(s) != 0 ||
+           (spot.start && !is_multiple(spot.start, elements(s)));
   });
   for (const UOp& s : stores) {
     const UOp& index = index_of_address(s.src(0));
-    together[key(index)].insert(place_of(index).offset / elements(s));
+    together[key(index)].insert(spot_of(index).offset / elements(s));
   }
   NodeSet streamed;
   for (const UOp& s : stores) {
     const UOp& index = index_of_address(s.src(0));
     const std::set<wide>& all = together.at(key(index));
     const wide vectors = std::max<wide>(1, kLine / spec.vector_bytes),
-               at = place_of(index).offset / elements(s);
+               at = spot_of(index).offset / elements(s);
     bool whole = true;
     for (wide i = at / vectors * vectors; i < at / vectors * vectors + vectors; i++) whole &= all.contains(i);
     if (whole) streamed.insert(s);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "quern/ir/linear.h"
+
 namespace quern {
 
 bool is_open(const UOp& u, const UOp& range) {
@@ -34,6 +36,14 @@ std::optional<wide> stride_of(const UOp& index, const UOp& range) {
     }
   }
   return stride;
+}
+
+Spot spot_of(const UOp& index) {
+  const UOp& position = position_of(index);
+  if (position.is_int_const()) return {{}, position.int_value()};
+  if (position.op() == Op::ADD && position.src(1).is_int_const())
+    return {position.src(0), position.src(1).int_value()};
+  return {position, 0};
 }
 
 }  // namespace quern

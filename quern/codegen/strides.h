@@ -13,4 +13,11 @@ bool is_open(const UOp& u, const UOp& range);
 // that is not the same for all steps, or not known. A gate is not looked at.
 std::optional<wide> stride_of(const UOp& index, const UOp& range);
 
+// Where an INDEX is: something, and a constant behind it.
+struct Spot {
+  UOp start;  // none: 0
+  wide offset = 0;
+};
+Spot spot_of(const UOp& index);
+
 }  // namespace quern

@@ -6,11 +6,10 @@
 //   - A LOAD whose index has a gate reads nothing where the gate is closed: its second source is the value
 //     there. A STORE whose index has a gate stands between the IF of that gate and its ENDIF.
 //   - A LOAD or STORE of a vector may have a third source, a bool for each lane: only those lanes are
-//   accessed
-//     for which it is true.
+//     accessed for which it is true.
 //   - A STORE with the tag "stream" may go past the caches. Memory that begins at a multiple of the vector
-//   has it
-//     at multiples of it.
+//     has it at multiples of it.
+//   - A LOAD with an integer as tag says that what lies so many elements behind is read soon.
 //   - A RANGE of kind THREAD may be run as a loop, or by that many threads at once: it is outermost, and its
 //     steps do not depend on each other.
 #pragma once
@@ -42,6 +41,11 @@ void check(const LinearProgram& program);
 const UOp& storage_of(const UOp& pointer);
 
 inline bool is_streamed(const UOp& store) { return store.op() == Op::STORE && store.tag() == Arg("stream"); }
+
+// How far behind a LOAD lies what is read soon; 0: nothing is known of it.
+inline int64_t fetched_ahead(const UOp& load) {
+  return load.op() == Op::LOAD && load.tag().kind() == ArgKind::Int ? load.tag().integer() : 0;
+}
 
 // Of an INDEX: has it a gate, which, and the index where it is open.
 inline bool has_gate(const UOp& index) {

@@ -219,6 +219,7 @@ class Renderer {
   Value* load(const UOp& u) {
     const UOp& index = index_of_address(u.src(0));
     Value* from = value(index);
+    if (const int64_t distance = fetched_ahead(u); distance != 0) fetch(from, distance, index.dtype().base());
     if (u.src().size() > 2) return read_masked(u, from);
     if (!has_gate(index)) return read(u, from);
     BasicBlock *before = build_.GetInsertBlock(), *open = new_block("open"), *then = new_block("then");
@@ -232,6 +233,13 @@ class Renderer {
     result->addIncoming(loaded, open);
     result->addIncoming(otherwise, before);
     return result;
+  }
+
+  // Into all caches; beyond the end of memory that does nothing.
+  void fetch(Value* from, int64_t distance, DType dtype) {
+    Value* address = build_.CreateConstGEP1_64(llvm_memory_type(context_, dtype), from, distance);
+    build_.CreateIntrinsic(llvm::Intrinsic::prefetch, {build_.getPtrTy()},
+                           {address, build_.getInt32(0), build_.getInt32(3), build_.getInt32(1)});
   }
 
   void store(const UOp& u) {

@@ -1,4 +1,5 @@
-// What is done to go along memory: stores past the caches, squares that are turned, sums of rows.
+// What is done to go along memory: stores past the caches, rows fetched ahead, squares that are turned, sums
+// of rows.
 #include <gtest/gtest.h>
 
 #include <fmt/format.h>
@@ -74,6 +75,52 @@ TEST(Streams, NotToRowsThatBeginBetweenVectors) {
       "1):float32*[2048], "
       "r0 * 64 + r1):float32), r0, r1))");
   EXPECT_EQ(streamed(lower(kernel, small_caches(), OptChoice::best)), 0);
+}
+
+// Each row less the sum of it, by a kernel that goes over a row twice.
+constexpr const char* kLessItsSum = R"(
+    %p = PARAM(; 1):float32*[32768]
+    %s = REDUCE(INDEX(%p, r0[64] * 512 + r1[512, REDUCE]):float32, r1; {op: ADD})
+    SINK(END(STORE(INDEX(PARAM(; 0):float32*[32768], r0 * 512 + r2[512]), INDEX(%p, r0 * 512 + r2):float32 - %s), r0, r2)))";
+
+TEST(FetchAhead, TheNextRowWhileThisOneIsReadAgain) {
+  DeviceSpec device = spec();
+  device.l2_bytes = 32768;
+  const LinearProgram program = lower(parse(kLessItsSum), device, OptChoice::best);
+  size_t marked = 0, loads = 0;
+  for (const UOp& u : program.list) {
+    if (u.op() != Op::LOAD || storage_of(u.src(0)).op() != Op::PARAM) continue;
+    loads++;
+    if (fetched_ahead(u) == 0) continue;
+    marked++;
+    EXPECT_EQ(fetched_ahead(u), 512);
+  }
+  EXPECT_GT(marked, 0U) << program.text();
+  // half of them in the second loop, and there one for each line
+  EXPECT_EQ(marked * 2 * static_cast<size_t>(std::max<int64_t>(1, 64 / device.vector_bytes)), loads)
+      << program.text();
+
+  const std::vector<float> in = numbers(32768);
+  std::vector<float> out(32768);
+  run(program, {{out.data(), out.size()}, {const_cast<float*>(in.data()), in.size()}});
+  for (size_t row = 0; row < 64; row++) {
+    float sum = 0;
+    for (size_t i = 0; i < 512; i++) sum += in[row * 512 + i];
+    for (size_t i = 0; i < 512; i++)
+      ASSERT_EQ(out[row * 512 + i], in[row * 512 + i] - sum) << row << ", " << i;
+  }
+}
+
+TEST(FetchAhead, NotWhatTheCachesHold) {
+  DeviceSpec device = spec();
+  device.l2_bytes = 1 << 20;
+  for (const UOp& u : lower(parse(kLessItsSum), device, OptChoice::best).list) EXPECT_EQ(fetched_ahead(u), 0);
+}
+
+TEST(FetchAhead, NotRowsThatAreLongerThanTheCaches) {
+  DeviceSpec device = spec();
+  device.l2_bytes = 4096;
+  for (const UOp& u : lower(parse(kLessItsSum), device, OptChoice::best).list) EXPECT_EQ(fetched_ahead(u), 0);
 }
 
 TEST(TransposedLoads, AreVectors) {

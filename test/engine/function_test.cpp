@@ -7,6 +7,7 @@
 #include "quern/engine/schedule_cache.h"
 #include "quern/ir/movement.h"
 #include "quern/tensor/tensor.h"
+#include "test/error_of.h"
 
 namespace quern {
 namespace {
@@ -15,16 +16,6 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 using Floats = std::vector<float>;
-
-template <class Function>
-std::string error_of(Function function) {
-  try {
-    function();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
-}
 
 UOp parameter(const Ints& shape, int64_t slot) {
   return UOp::make(Op::PARAM, dtypes::float32, sizes_of(shape), slot);

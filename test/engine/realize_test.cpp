@@ -16,6 +16,7 @@
 #include "quern/runtime/buffer.h"
 #include "quern/runtime/counters.h"
 #include "quern/tensor/tensor.h"
+#include "test/error_of.h"
 #include "test/tensor/reference.h"
 
 namespace quern {
@@ -25,16 +26,6 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 using Floats = std::vector<float>;
-
-template <class Function>
-std::string error_of(Function function) {
-  try {
-    function();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
-}
 
 Tensor counting(const Shape& shape) {
   int64_t n = 1;

@@ -6,20 +6,11 @@
 
 #include "quern/ir/error.h"
 #include "quern/tensor/tensor.h"
+#include "test/error_of.h"
 
 namespace quern {
 
 using Floats = std::vector<float>;
-
-template <class Function>
-std::string error_of(Function function) {
-  try {
-    function();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
-}
 
 inline std::vector<std::string> interps(int n) {
   std::vector<std::string> names;

@@ -6,8 +6,8 @@
 
 #include <filesystem>
 
+#include "test/error_of.h"
 #include "test/io/bytes.h"
-#include "test/ir/error_text.h"
 #include "test/runtime/temporary_folder.h"
 
 namespace quern::io {
@@ -35,7 +35,7 @@ TEST(Image, Kinds) {
     EXPECT_EQ(image.dtype(), dtypes::uint8);
     EXPECT_EQ(shape_text(image.shape()), fmt::format("(16, 24, {})", channels)) << name;
   }
-  EXPECT_THAT(error([] { image_load(kData + "cmyk.jpg"); }), HasSubstr("cmyk.jpg: "));
+  EXPECT_THAT(error_of([] { image_load(kData + "cmyk.jpg"); }), HasSubstr("cmyk.jpg: "));
 }
 
 TEST(Image, Values) {
@@ -59,7 +59,7 @@ TEST(Image, WhatIsSavedIsLoaded) {
 
 TEST(ImageErrors, WhatCannotBeSaved) {
   const TemporaryFolder folder;
-  const auto save = [&](const Tensor& t) { return error([&] { image_save(t, folder / "a"); }); };
+  const auto save = [&](const Tensor& t) { return error_of([&] { image_save(t, folder / "a"); }); };
   const Made bytes{.dtype = dtypes::uint8};
   EXPECT_THAT(save(Tensor::zeros({2, 2, 3})), HasSubstr("a picture is uint8, given float32"));
   EXPECT_THAT(save(Tensor::zeros({2, 2}, bytes)),

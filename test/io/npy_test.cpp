@@ -7,8 +7,8 @@
 #include <filesystem>
 
 #include "quern/io/zip.h"
+#include "test/error_of.h"
 #include "test/io/bytes.h"
-#include "test/ir/error_text.h"
 #include "test/runtime/temporary_folder.h"
 
 namespace quern::io {
@@ -118,9 +118,9 @@ TEST(NpyErrors, EveryFieldOfTheHeader) {
 
 TEST(NpyErrors, WhatCannotBeSaved) {
   const TemporaryFolder folder;
-  EXPECT_THAT(error<DTypeError>([&] { npy_save(Tensor::zeros({1}).bf16(), folder / "a"); }),
+  EXPECT_THAT(error_of<DTypeError>([&] { npy_save(Tensor::zeros({1}).bf16(), folder / "a"); }),
               HasSubstr("bfloat16, which NumPy does not have"));
-  EXPECT_THAT(error<DTypeError>([&] { npz_save({{"x", Tensor::zeros({1}).bf16()}}, folder / "a"); }),
+  EXPECT_THAT(error_of<DTypeError>([&] { npz_save({{"x", Tensor::zeros({1}).bf16()}}, folder / "a"); }),
               HasSubstr("tensor 'x' is bfloat16"));
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
 }

@@ -9,8 +9,8 @@
 #include <csignal>
 #include <filesystem>
 
+#include "test/error_of.h"
 #include "test/io/bytes.h"
-#include "test/ir/error_text.h"
 #include "test/runtime/temporary_folder.h"
 
 namespace quern::io {
@@ -163,22 +163,22 @@ TEST(SafeTensorsErrors, EveryTruncation) {
 TEST(SafeTensorsErrors, WhatCannotBeSaved) {
   const TemporaryFolder folder;
   const Dim n = Variable("n", 1, 4).bind(2);
-  EXPECT_THAT(error<ShapeError>([&] { safe_save({{"x", Tensor::zeros({n})}}, folder / "a"); }),
+  EXPECT_THAT(error_of<ShapeError>([&] { safe_save({{"x", Tensor::zeros({n})}}, folder / "a"); }),
               HasSubstr("symbolic size"));
-  EXPECT_THAT(error([&] { safe_save({{"__metadata__", Tensor::zeros({1})}}, folder / "a"); }),
+  EXPECT_THAT(error_of([&] { safe_save({{"__metadata__", Tensor::zeros({1})}}, folder / "a"); }),
               HasSubstr("__metadata__"));
-  EXPECT_THAT(error([&] { safe_save({{"\xff", Tensor::zeros({1})}}, folder / "a"); }), HasSubstr("UTF-8"));
+  EXPECT_THAT(error_of([&] { safe_save({{"\xff", Tensor::zeros({1})}}, folder / "a"); }), HasSubstr("UTF-8"));
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
 }
 
 TEST(SafeTensorsErrors, Paths) {
   const TemporaryFolder folder;
   const StateDict one{{"x", Tensor::zeros({1})}};
-  EXPECT_THAT(error([&] { safe_load(folder / "none"); }), HasSubstr("none: No such file"));
-  EXPECT_THAT(error([&] { safe_load(folder.path()); }), HasSubstr("is not a file"));
-  EXPECT_THAT(error([&] { safe_save(one, folder.path()); }), HasSubstr("is a folder"));
-  EXPECT_THAT(error([&] { safe_save(one, folder / "none/a"); }), HasSubstr("cannot be written"));
-  EXPECT_THAT(error([&] { safe_save(one, ""); }), HasSubstr("without a name"));
+  EXPECT_THAT(error_of([&] { safe_load(folder / "none"); }), HasSubstr("none: No such file"));
+  EXPECT_THAT(error_of([&] { safe_load(folder.path()); }), HasSubstr("is not a file"));
+  EXPECT_THAT(error_of([&] { safe_save(one, folder.path()); }), HasSubstr("is a folder"));
+  EXPECT_THAT(error_of([&] { safe_save(one, folder / "none/a"); }), HasSubstr("cannot be written"));
+  EXPECT_THAT(error_of([&] { safe_save(one, ""); }), HasSubstr("without a name"));
 }
 
 TEST(WriteFile, KeepsTheRightsOfTheOldFileAndFollowsLinks) {
@@ -203,7 +203,7 @@ TEST(WriteFile, AFailedWriteLeavesTheOldFile) {
   const auto old = std::signal(SIGXFSZ, SIG_IGN);
   const rlimit small{.rlim_cur = 4096, .rlim_max = before.rlim_max};
   ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
-  const std::string said = error([&] { safe_save({{"x", large}}, folder / "a"); });
+  const std::string said = error_of([&] { safe_save({{"x", large}}, folder / "a"); });
   ::setrlimit(RLIMIT_FSIZE, &before);
   std::signal(SIGXFSZ, old);
   EXPECT_THAT(said, HasSubstr("cannot be written: File too large"));

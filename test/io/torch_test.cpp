@@ -6,8 +6,8 @@
 
 #include "quern/io/npy.h"
 #include "quern/io/strided.h"
+#include "test/error_of.h"
 #include "test/io/archive.h"
-#include "test/ir/error_text.h"
 
 namespace quern::io {
 namespace {
@@ -107,7 +107,7 @@ TEST(StridedErrors, LeavingTheMemory) {
       {0, Numbers(65, 1), Numbers(65, 1), "as many sizes"},
   };
   for (const auto& [offset, sizes, strides, says] : cases)
-    EXPECT_THAT(error<ShapeError>([&] { strided(memory, offset, sizes, strides); }), HasSubstr(says));
+    EXPECT_THAT(error_of<ShapeError>([&] { strided(memory, offset, sizes, strides); }), HasSubstr(says));
 }
 
 // ---- Pickles
@@ -223,7 +223,7 @@ TEST(TorchErrors, Files) {
   EXPECT_THAT(wrong(archive(pickle("N"), "big")), HasSubstr("not little endian"));
   EXPECT_THAT(wrong("\x80\2\x8a\n"), HasSubstr("before 1.6"));
   EXPECT_THAT(wrong(""), HasSubstr("0 bytes"));
-  EXPECT_THAT(error([] { torch_load("test/io/data/blocks.npz"); }), HasSubstr("no data.pkl"));
+  EXPECT_THAT(error_of([] { torch_load("test/io/data/blocks.npz"); }), HasSubstr("no data.pkl"));
   const std::string whole = archive(pickle(tensor()));
   for (size_t n = 0; n < whole.size(); n++) EXPECT_NE(wrong(whole.substr(0, n)), "") << n;
 }

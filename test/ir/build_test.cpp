@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "quern/ir/uop.h"
-#include "test/ir/error_text.h"
+#include "test/error_of.h"
 
 namespace quern {
 namespace {
@@ -17,12 +17,12 @@ UOp var(const char* name, int64_t min = 0, int64_t max = 100) { return UOp::vari
 // ---- makers
 
 TEST(Variable, IsCheckedWhenMade) {
-  EXPECT_EQ(error([] { var("n", 3, 2); }), "variable n: its least value 3 is above its greatest 2");
-  EXPECT_THAT(error<DTypeError>([] { UOp::variable("n", 0, 1, dtypes::float32); }), HasSubstr("float32"));
-  EXPECT_THAT(error<DTypeError>([] { UOp::variable("n", 0, 1, dtypes::int32.vec(2)); }),
+  EXPECT_EQ(error_of([] { var("n", 3, 2); }), "variable n: its least value 3 is above its greatest 2");
+  EXPECT_THAT(error_of<DTypeError>([] { UOp::variable("n", 0, 1, dtypes::float32); }), HasSubstr("float32"));
+  EXPECT_THAT(error_of<DTypeError>([] { UOp::variable("n", 0, 1, dtypes::int32.vec(2)); }),
               HasSubstr("int32x2"));
-  EXPECT_THAT(error<DTypeError>([] { UOp::variable("n", 0, 128, dtypes::int8); }), HasSubstr("128"));
-  EXPECT_THAT(error<DTypeError>([] { UOp::variable("n", -1, 1, dtypes::uint8); }), HasSubstr("-1"));
+  EXPECT_THAT(error_of<DTypeError>([] { UOp::variable("n", 0, 128, dtypes::int8); }), HasSubstr("128"));
+  EXPECT_THAT(error_of<DTypeError>([] { UOp::variable("n", -1, 1, dtypes::uint8); }), HasSubstr("-1"));
 }
 
 TEST(Variable, IsBoundAndUnbound) {
@@ -31,18 +31,18 @@ TEST(Variable, IsBoundAndUnbound) {
   EXPECT_EQ(bound.unbind(), std::pair(n, int64_t{5}));
   EXPECT_EQ(bound.vmin(), 1);  // the variable's: what is computed serves for other values, too
   EXPECT_EQ(bound.vmax(), 8);
-  EXPECT_EQ(error([&] { (void)n.bind(9); }), "bind: 9 is outside the bounds of variable n, 1 to 8");
-  EXPECT_THAT(error([&] { (void)n.bind(0); }), HasSubstr("0 is outside"));
-  EXPECT_EQ(error([&] { (void)(n + 1).bind(3); }), "bind: only a variable can be bound, not ADD");
-  EXPECT_EQ(error([&] { (void)n.unbind(); }), "unbind: not a variable with a value");
-  EXPECT_EQ(error([&] { (void)UOp::make(Op::BIND, n.dtype(), {n}).unbind(); }),
+  EXPECT_EQ(error_of([&] { (void)n.bind(9); }), "bind: 9 is outside the bounds of variable n, 1 to 8");
+  EXPECT_THAT(error_of([&] { (void)n.bind(0); }), HasSubstr("0 is outside"));
+  EXPECT_EQ(error_of([&] { (void)(n + 1).bind(3); }), "bind: only a variable can be bound, not ADD");
+  EXPECT_EQ(error_of([&] { (void)n.unbind(); }), "unbind: not a variable with a value");
+  EXPECT_EQ(error_of([&] { (void)UOp::make(Op::BIND, n.dtype(), {n}).unbind(); }),
             "unbind: not a variable with a value");
 }
 
 TEST(Range, IsCheckedWhenMade) {
-  EXPECT_THAT(error<ShapeError>([] { UOp::range(0, 3); }), HasSubstr("range 3: a loop of 0 steps"));
-  EXPECT_THAT(error<ShapeError>([] { UOp::range(-2, 3); }), HasSubstr("-2 steps"));
-  EXPECT_THAT(error<DTypeError>([] { UOp::range(UOp::constant(dtypes::float32, 1.0), 0); }),
+  EXPECT_THAT(error_of<ShapeError>([] { UOp::range(0, 3); }), HasSubstr("range 3: a loop of 0 steps"));
+  EXPECT_THAT(error_of<ShapeError>([] { UOp::range(-2, 3); }), HasSubstr("-2 steps"));
+  EXPECT_THAT(error_of<DTypeError>([] { UOp::range(UOp::constant(dtypes::float32, 1.0), 0); }),
               HasSubstr("float32"));
   EXPECT_EQ(UOp::range(UOp::constant(dtypes::int32, 4), 0).dtype(), dtypes::int32);
 }
@@ -56,15 +56,15 @@ TEST(Constant, OfEveryDType) {
     EXPECT_EQ(UOp::constant(d, int_min(d)).int_value(), int_min(d)) << d.name();
     EXPECT_EQ(UOp::constant(d, int_max(d)).int_value(), int_max(d)) << d.name();
     for (const wide value : {int_min(d) - 1, int_max(d) + 1}) {
-      const std::string text = error<DTypeError>([&] { UOp::constant(d, value); });
+      const std::string text = error_of<DTypeError>([&] { UOp::constant(d, value); });
       EXPECT_THAT(text, HasSubstr(to_string(value)));
       EXPECT_THAT(text, HasSubstr(d.name()));
     }
-    EXPECT_NE(error<DTypeError>([&] { UOp::constant(d, 0.5); }), "") << d.name();
-    EXPECT_NE(error<DTypeError>([&] { UOp::constant(d, std::nan("")); }), "") << d.name();
+    EXPECT_NE(error_of<DTypeError>([&] { UOp::constant(d, 0.5); }), "") << d.name();
+    EXPECT_NE(error_of<DTypeError>([&] { UOp::constant(d, std::nan("")); }), "") << d.name();
   }
-  EXPECT_NE(error<DTypeError>([] { UOp::constant(dtypes::void_, 0); }), "");
-  EXPECT_NE(error<DTypeError>([] { UOp::constant(dtypes::int32.ptr(), 0); }), "");
+  EXPECT_NE(error_of<DTypeError>([] { UOp::constant(dtypes::void_, 0); }), "");
+  EXPECT_NE(error_of<DTypeError>([] { UOp::constant(dtypes::int32.ptr(), 0); }), "");
 }
 
 TEST(Constant, Questions) {
@@ -83,17 +83,17 @@ TEST(Cast, KeepsLanesAndIsNothingToTheSameDType) {
   const UOp x = UOp::constant(dtypes::int32, 3);
   EXPECT_TRUE(same(x.cast(dtypes::int32), x));
   EXPECT_EQ(x.cast(dtypes::float32).dtype(), dtypes::float32);
-  EXPECT_THAT(error<DTypeError>([&] { (void)x.cast(dtypes::int32.vec(2)); }),
+  EXPECT_THAT(error_of<DTypeError>([&] { (void)x.cast(dtypes::int32.vec(2)); }),
               HasSubstr("cast of int32 to int32x2"));
-  EXPECT_NE(error<DTypeError>([&] { (void)x.cast(dtypes::void_); }), "");
-  EXPECT_NE(error<DTypeError>([&] { (void)x.cast(dtypes::int32.ptr()); }), "");
-  EXPECT_NE(error<DTypeError>([&] { (void)UOp::sink({}).cast(dtypes::int32); }), "");
+  EXPECT_NE(error_of<DTypeError>([&] { (void)x.cast(dtypes::void_); }), "");
+  EXPECT_NE(error_of<DTypeError>([&] { (void)x.cast(dtypes::int32.ptr()); }), "");
+  EXPECT_NE(error_of<DTypeError>([&] { (void)UOp::sink({}).cast(dtypes::int32); }), "");
 }
 
 TEST(Cast, OfAPointerMayGroupItsElements) {
   const UOp p = UOp::make(Op::PARAM, dtypes::float32.ptr(16), {}, 0);
   EXPECT_EQ(p.cast(dtypes::float32.vec(4).ptr(4)).dtype(), dtypes::float32.vec(4).ptr(4));
-  EXPECT_THAT(error<DTypeError>([&] { (void)p.cast(dtypes::float32.ptr(16, AddrSpace::LOCAL)); }),
+  EXPECT_THAT(error_of<DTypeError>([&] { (void)p.cast(dtypes::float32.ptr(16, AddrSpace::LOCAL)); }),
               HasSubstr("space"));
 }
 
@@ -101,9 +101,9 @@ TEST(Bitcast, KeepsLanesAndBits) {
   const UOp x = UOp::constant(dtypes::int32, 3);
   EXPECT_TRUE(same(x.bitcast(dtypes::int32), x));
   EXPECT_EQ(x.bitcast(dtypes::float32).op(), Op::BITCAST);
-  EXPECT_THAT(error<DTypeError>([&] { (void)x.bitcast(dtypes::int16); }),
+  EXPECT_THAT(error_of<DTypeError>([&] { (void)x.bitcast(dtypes::int16); }),
               HasSubstr("bitcast of int32 to int16"));
-  EXPECT_NE(error<DTypeError>([&] { (void)x.bitcast(dtypes::float32.vec(2)); }), "");
+  EXPECT_NE(error_of<DTypeError>([&] { (void)x.bitcast(dtypes::float32.vec(2)); }), "");
 }
 
 // ---- operators
@@ -143,34 +143,34 @@ TEST(Operators, RefuseWhatCannotBe) {
   const UOp i = UOp::constant(dtypes::int32, 3), j = UOp::constant(dtypes::int64, 3);
   const UOp f = UOp::constant(dtypes::float32, 3.0), t = UOp::boolean(true);
   const UOp p = UOp::make(Op::PARAM, dtypes::int32.ptr(4), {}, 0), none = UOp::sink({});
-  EXPECT_EQ(error<DTypeError>([&] { i + j; }),
+  EXPECT_EQ(error_of<DTypeError>([&] { i + j; }),
             "ADD(int32, int64): the operands must have one dtype; cast one of them");
-  EXPECT_EQ(error<DTypeError>([&] { f & f; }), "AND(float32, float32): needs integers or bools");
-  EXPECT_EQ(error<DTypeError>([&] { f << f; }), "SHL(float32, float32): needs integers");
-  EXPECT_EQ(error<DTypeError>([&] { f % f; }), "FLOORMOD(float32, float32): needs integers");
-  EXPECT_EQ(error<DTypeError>([&] { t / t; }), "FLOORDIV(bool, bool): needs integers");
-  EXPECT_EQ(error<DTypeError>([&] { p + p; }),
+  EXPECT_EQ(error_of<DTypeError>([&] { f & f; }), "AND(float32, float32): needs integers or bools");
+  EXPECT_EQ(error_of<DTypeError>([&] { f << f; }), "SHL(float32, float32): needs integers");
+  EXPECT_EQ(error_of<DTypeError>([&] { f % f; }), "FLOORMOD(float32, float32): needs integers");
+  EXPECT_EQ(error_of<DTypeError>([&] { t / t; }), "FLOORDIV(bool, bool): needs integers");
+  EXPECT_EQ(error_of<DTypeError>([&] { p + p; }),
             "ADD(int32*[4], int32*[4]): there is no arithmetic on this type");
-  EXPECT_NE(error<DTypeError>([&] { none + none; }), "");
-  EXPECT_NE(error<DTypeError>([&] { UOp::alu(Op::SQRT, {i}); }), "");
-  EXPECT_NE(error<DTypeError>([&] { UOp::alu(Op::THREEFRY, {i, i}); }), "");
-  EXPECT_THAT(error<DTypeError>([&] { where(i, i, i); }), HasSubstr("the condition must be a bool"));
-  EXPECT_THAT(error<DTypeError>([&] { where(t, i, f); }), HasSubstr("one dtype"));
-  EXPECT_THAT(error([&] { UOp::alu(Op::ADD, {i}); }), HasSubstr("not an elementwise op with 1 operands"));
-  EXPECT_THAT(error([&] { UOp::alu(Op::SINK, {i}); }), HasSubstr("SINK"));
-  EXPECT_NE(error<DTypeError>([&] { -t; }), "");
-  EXPECT_NE(error<DTypeError>([&] { -p; }), "") << "a user's mistake, not ours";
-  EXPECT_NE(error<DTypeError>([&] { -none; }), "");
-  EXPECT_NE(error<DTypeError>([&] { ~f; }), "");
-  EXPECT_NE(error<DTypeError>([&] { ~p; }), "");
+  EXPECT_NE(error_of<DTypeError>([&] { none + none; }), "");
+  EXPECT_NE(error_of<DTypeError>([&] { UOp::alu(Op::SQRT, {i}); }), "");
+  EXPECT_NE(error_of<DTypeError>([&] { UOp::alu(Op::THREEFRY, {i, i}); }), "");
+  EXPECT_THAT(error_of<DTypeError>([&] { where(i, i, i); }), HasSubstr("the condition must be a bool"));
+  EXPECT_THAT(error_of<DTypeError>([&] { where(t, i, f); }), HasSubstr("one dtype"));
+  EXPECT_THAT(error_of([&] { UOp::alu(Op::ADD, {i}); }), HasSubstr("not an elementwise op with 1 operands"));
+  EXPECT_THAT(error_of([&] { UOp::alu(Op::SINK, {i}); }), HasSubstr("SINK"));
+  EXPECT_NE(error_of<DTypeError>([&] { -t; }), "");
+  EXPECT_NE(error_of<DTypeError>([&] { -p; }), "") << "a user's mistake, not ours";
+  EXPECT_NE(error_of<DTypeError>([&] { -none; }), "");
+  EXPECT_NE(error_of<DTypeError>([&] { ~f; }), "");
+  EXPECT_NE(error_of<DTypeError>([&] { ~p; }), "");
   for (const DType d : dtypes::all) {
     if (!d.is_int()) continue;
     const UOp x = UOp::constant(d, 3);
-    EXPECT_THAT(error([&] { x / 0; }), HasSubstr("by the constant 0")) << d.name();
-    EXPECT_THAT(error([&] { x % 0; }), HasSubstr("by the constant 0")) << d.name();
-    EXPECT_THAT(error([&] { truncdiv(x, 0); }), HasSubstr("by the constant 0")) << d.name();
-    EXPECT_THAT(error([&] { truncmod(x, 0); }), HasSubstr("by the constant 0")) << d.name();
-    EXPECT_NE(error<DTypeError>([&] { x + (int_max(d) > int_max(dtypes::int64) ? -1.0 : 1e30); }), "")
+    EXPECT_THAT(error_of([&] { x / 0; }), HasSubstr("by the constant 0")) << d.name();
+    EXPECT_THAT(error_of([&] { x % 0; }), HasSubstr("by the constant 0")) << d.name();
+    EXPECT_THAT(error_of([&] { truncdiv(x, 0); }), HasSubstr("by the constant 0")) << d.name();
+    EXPECT_THAT(error_of([&] { truncmod(x, 0); }), HasSubstr("by the constant 0")) << d.name();
+    EXPECT_NE(error_of<DTypeError>([&] { x + (int_max(d) > int_max(dtypes::int64) ? -1.0 : 1e30); }), "")
         << d.name();
   }
   EXPECT_EQ((f / 0.0).op(), Op::FDIV) << "floats may be divided by 0";

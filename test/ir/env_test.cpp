@@ -6,21 +6,12 @@
 #include <gtest/gtest.h>
 
 #include "quern/ir/error.h"
+#include "test/error_of.h"
 
 namespace quern {
 namespace {
 
 using testing::HasSubstr;
-
-template <class F>
-std::string error(F f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "";
-}
 
 // What a variable is when the environment is read anew with this value.
 struct Environment {
@@ -73,9 +64,9 @@ TEST(Env, ValuesAreReadOnce) {
 TEST(Env, BadValuesNameVariableValueAndWhatIsAllowed) {
   for (const char* bad : {"abc", "3", "-1", "1x", " 1", "1.0", "99999999999999999999"}) {
     const Environment spec(row(env::detail::SPEC), bad);
-    EXPECT_THAT(error([] { env::SPEC(); }),
+    EXPECT_THAT(error_of([] { env::SPEC(); }),
                 HasSubstr(std::string("SPEC=") + bad + ": SPEC is a number from 0 to 2"));
-    EXPECT_NE(error([] { env::SPEC(); }), "") << "and again, each time it is asked for";
+    EXPECT_NE(error_of([] { env::SPEC(); }), "") << "and again, each time it is asked for";
   }
 }
 
@@ -93,16 +84,16 @@ TEST(Env, Overrides) {
   }
   EXPECT_EQ(env::SPEC(), 1);
   EXPECT_EQ(env::REWRITE_TRACE(), "");
-  EXPECT_THAT(error([] { const env::Override o("SPEC", 3); }), HasSubstr("SPEC=3"));
+  EXPECT_THAT(error_of([] { const env::Override o("SPEC", 3); }), HasSubstr("SPEC=3"));
   EXPECT_EQ(env::SPEC(), 1);
 }
 
 TEST(Env, UnknownNamesAndKinds) {
-  EXPECT_THAT(error([] { env::get("SPECK"); }),
+  EXPECT_THAT(error_of([] { env::get("SPECK"); }),
               HasSubstr("there is no variable SPECK; there are DEBUG, SPEC"));
-  EXPECT_EQ(error([] { env::get("REWRITE_TRACE"); }), "REWRITE_TRACE is text, not a number");
-  EXPECT_EQ(error([] { env::get_text("SPEC"); }), "SPEC is a number, not text");
-  EXPECT_NE(error([] { const env::Override o("SPEC", "text"); }), "");
+  EXPECT_EQ(error_of([] { env::get("REWRITE_TRACE"); }), "REWRITE_TRACE is text, not a number");
+  EXPECT_EQ(error_of([] { env::get_text("SPEC"); }), "SPEC is a number, not text");
+  EXPECT_NE(error_of([] { const env::Override o("SPEC", "text"); }), "");
 }
 
 TEST(Env, TheTableHasALineForEachVariable) {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "quern/ir/rewrite.h"
+#include "test/error_of.h"
 
 namespace quern {
 namespace {
@@ -13,19 +14,9 @@ using testing::HasSubstr;
 
 const UOp n = UOp::variable("n", 0, 10), m = UOp::variable("m", -5, 5);
 
-// What the error says, or "" when there is none.
-template <class F>
-std::string error_of(F f) {
-  try {
-    f();
-  } catch (const RewriteError& error) {
-    return error.what();
-  }
-  return "";
-}
 UOp apply(const Rule& rule, const UOp& node) { return Rules(RuleList{rule}).apply(node).result; }
 std::string compile_error(const Rule& rule) {
-  return error_of([&] { (void)Rules(RuleList{rule}); });
+  return error_of<RewriteError>([&] { (void)Rules(RuleList{rule}); });
 }
 
 TEST(Rules, TheFirstThatAppliesWins) {
@@ -179,11 +170,11 @@ TEST(Rules, FunctionsSeeTheContext) {
 TEST(Rules, AContextOfAnotherTypeIsRefused) {
   const Rules rules{{op(Op::DEFINE_VAR).as("x"), count, "count variables"}};
   int other = 0;
-  const std::string wrong = error_of([&] { graph_rewrite(n, rules, other); });
+  const std::string wrong = error_of<RewriteError>([&] { graph_rewrite(n, rules, other); });
   EXPECT_THAT(wrong, HasSubstr("count variables"));
   EXPECT_THAT(wrong, HasSubstr("rules_test.cpp"));
   EXPECT_THAT(wrong, HasSubstr("context of another type"));
-  EXPECT_NE(error_of([&] { graph_rewrite(n, rules); }), "") << "none at all";
+  EXPECT_NE(error_of<RewriteError>([&] { graph_rewrite(n, rules); }), "") << "none at all";
 }
 
 // Used by `later`, which stands before it.

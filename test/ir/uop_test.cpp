@@ -14,7 +14,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "test/ir/error_text.h"
+#include "test/error_of.h"
 #include "test/ir/long_chain.h"
 
 namespace quern {
@@ -124,7 +124,7 @@ TEST(UOp, TheTableGrowsAndShrinks) {
 }
 
 TEST(UOp, AnEmptySourceIsRefused) {
-  EXPECT_THAT(error([] { UOp::make(Op::SINK, dtypes::void_, {UOp::index(1), UOp()}); }),
+  EXPECT_THAT(error_of([] { UOp::make(Op::SINK, dtypes::void_, {UOp::index(1), UOp()}); }),
               HasSubstr("SINK: a source is empty"));
 }
 

@@ -8,7 +8,7 @@
 
 #include "quern/nn/norms.h"
 #include "quern/tensor/training.h"
-#include "test/nn/error_of.h"
+#include "test/error_of.h"
 #include "test/ops/row.h"
 
 namespace quern::optest {

@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "quern/nn/training.h"
-#include "test/nn/error_of.h"
+#include "test/error_of.h"
 
 namespace quern::nn {
 namespace {

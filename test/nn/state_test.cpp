@@ -6,7 +6,7 @@
 
 #include "quern/nn/layers.h"
 #include "quern/nn/norms.h"
-#include "test/nn/error_of.h"
+#include "test/error_of.h"
 
 namespace quern::nn {
 namespace {
@@ -60,7 +60,7 @@ TEST(State, WhatDoesNotFitIsNamed) {
   EXPECT_THAT(error_of([&] { load_state_dict(to, values); }),
               HasSubstr("missing: second.weight; not of this model: third"));
   EXPECT_EQ(to.first.bias->to_vector<float>(), before);
-  EXPECT_EQ(error_of([&] { load_state_dict(to, values, false); }), "no error");
+  EXPECT_EQ(error_of([&] { load_state_dict(to, values, false); }), "");
   values.insert_or_assign("first.bias", Tensor::ones({3}));
   EXPECT_THAT(error_of([&] { load_state_dict(to, values, false); }),
               HasSubstr("first.bias has shape (2), given is (3)"));

@@ -6,7 +6,7 @@
 #include <limits>
 #include <numeric>
 
-#include "test/ir/error_text.h"
+#include "test/error_of.h"
 #include "test/ops/row.h"
 
 namespace quern::optest {
@@ -295,7 +295,7 @@ TEST(Reduce, OfNothing) {
   for (const auto& f :
        std::vector<std::function<Tensor()>>{[&] { return x.max(); }, [&] { return x.min(0); },
                                             [&] { return x.argmax(0); }, [&] { return i.argmin(); }}) {
-    EXPECT_THAT(error<ShapeError>(f), ::testing::HasSubstr("is empty: there is no value"));
+    EXPECT_THAT(error_of<ShapeError>(f), ::testing::HasSubstr("is empty: there is no value"));
   }
   EXPECT_EQ(array_of(x.logsumexp(0)).at, (Numbers{-kInf, -kInf}));
   EXPECT_EQ(array_of(x.max(1)).shape, (Ints{0}));

@@ -1,7 +1,7 @@
 // Sizes that are known when the program runs. A bound variable gives what the number would.
 #include <gtest/gtest.h>
 
-#include "test/ir/error_text.h"
+#include "test/error_of.h"
 #include "test/ops/row.h"
 
 namespace quern::optest {
@@ -160,7 +160,7 @@ TEST(Symbolic, WhatNeedsNumbers) {
       [&] { x.pad({0, 0, 1, 1}, "reflect"); },
   };
   for (size_t i = 0; i < std::size(uses); i++)
-    EXPECT_THAT(error<ShapeError>(uses[i]), ::testing::HasSubstr("symbolic")) << i;
+    EXPECT_THAT(error_of<ShapeError>(uses[i]), ::testing::HasSubstr("symbolic")) << i;
 }
 
 }  // namespace

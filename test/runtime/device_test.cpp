@@ -13,21 +13,12 @@
 #include "quern/ir/movement.h"
 #include "quern/runtime/buffer.h"
 #include "quern/runtime/counters.h"
+#include "test/error_of.h"
 
 namespace quern {
 namespace {
 
 using testing::HasSubstr;
-
-template <class Function>
-std::string error_of(Function function) {
-  try {
-    function();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
-}
 
 std::span<const std::byte> bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
 std::string text_in(Buffer& buffer, size_t bytes) {

@@ -7,6 +7,7 @@
 #include "quern/ir/eval.h"
 #include "quern/ir/parse.h"
 #include "quern/runtime/interp/program.h"
+#include "test/error_of.h"
 #include "test/fuzz.h"
 
 namespace quern {
@@ -166,16 +167,6 @@ TEST(Interp, Variables) {
   EXPECT_THAT(out, ElementsAre(3, 4, 5, -1, -1, -1, -1, -1));
   EXPECT_THROW(run(kernel, {}, out), Error);
   EXPECT_THROW(run(kernel, {{"n", 9}}, out), Error);
-}
-
-template <class Function>
-std::string error_of(Function function) {
-  try {
-    function();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
 }
 
 TEST(Interp, WrongKernelsAndIndicesAreErrors) {

@@ -6,6 +6,7 @@
 #include "quern/ir/movement.h"
 #include "quern/ir/sharding.h"
 #include "quern/schedule/schedule.h"
+#include "test/error_of.h"
 #include "test/schedule/run.h"
 
 namespace quern {
@@ -130,16 +131,6 @@ TEST(Multi, OpsOfSeveralDevices) {
   const UOp stack = UOp::make(Op::MSTACK, dtypes::float32, {memory({4}, device_node("D:0")), second});
   EXPECT_EQ(stack.device(), (Texts{"D:0", "D:1"}));
   EXPECT_EQ(steps_of(stack * stack).size(), 1U);
-}
-
-template <class Function>
-std::string error_of(Function function) {
-  try {
-    function();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
 }
 
 TEST(MultiErrors, NameWhatTheyAreAbout) {

@@ -9,7 +9,7 @@
 
 #include "quern/ir/movement.h"
 #include "quern/tensor/tensor.h"
-#include "test/ir/error_text.h"
+#include "test/error_of.h"
 #include "test/tensor/reference.h"
 
 namespace quern::testing {
@@ -229,14 +229,15 @@ TEST_F(Backward, GradientChangesNothing) {
 
 TEST_F(Backward, WrongUse) {
   const Tensor x = made({2, 3}, {1, 2, 3, 4, 5, 6}), i = made({1}, {1}, dtypes::int32);
-  EXPECT_THAT(error([&] { x.backward(); }), HasSubstr("backward: a loss of shape (2, 3) needs a gradient"));
-  EXPECT_THAT(error([&] { i.backward(); }), HasSubstr("backward: the loss has dtype int32; only floats"));
-  EXPECT_THAT(error([&] { x.backward(made({3}, {1, 2, 3})); }),
+  EXPECT_THAT(error_of([&] { x.backward(); }),
+              HasSubstr("backward: a loss of shape (2, 3) needs a gradient"));
+  EXPECT_THAT(error_of([&] { i.backward(); }), HasSubstr("backward: the loss has dtype int32; only floats"));
+  EXPECT_THAT(error_of([&] { x.backward(made({3}, {1, 2, 3})); }),
               HasSubstr("shape (2, 3), the gradient given for it (3,)"));
-  EXPECT_THAT(error([&] { x.backward(x.cast(dtypes::float16)); }),
+  EXPECT_THAT(error_of([&] { x.backward(x.cast(dtypes::float16)); }),
               HasSubstr("float32, the gradient given for it float16"));
-  EXPECT_THAT(error([&] { x.sum().gradient({x, i}); }), HasSubstr("gradient: target 1 has dtype int32"));
-  EXPECT_THAT(error([&] { x.sum().gradient({x, made({2}, {1, 2})}); }),
+  EXPECT_THAT(error_of([&] { x.sum().gradient({x, i}); }), HasSubstr("gradient: target 1 has dtype int32"));
+  EXPECT_THAT(error_of([&] { x.sum().gradient({x, made({2}, {1, 2})}); }),
               HasSubstr("gradient: the loss does not depend on target 1, of shape (2,)"));
 }
 
@@ -245,7 +246,7 @@ TEST_F(Backward, AFailureLeavesGradientsAsTheyWere) {
   a.set_requires_grad();
   b.set_requires_grad();
   b.set_grad(made({2}, {1, 1}, dtypes::float64));
-  EXPECT_THAT(error([&] { (a * b).sum().backward(); }), HasSubstr("float64"));
+  EXPECT_THAT(error_of([&] { (a * b).sum().backward(); }), HasSubstr("float64"));
   EXPECT_FALSE(a.grad());
 }
 

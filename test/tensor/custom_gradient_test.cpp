@@ -6,7 +6,7 @@
 
 #include "quern/ir/movement.h"
 #include "quern/tensor/gradient.h"
-#include "test/ir/error_text.h"
+#include "test/error_of.h"
 
 namespace quern::testing {
 namespace {
@@ -47,15 +47,15 @@ TEST(CustomGradient, WrongUse) {
   const UOp out = memory(4), x = memory(4), sink = kernel("no gradient");
   const UOp loss = after(out, UOps{call_of(sink, {out, x})});
   auto ask = [&] { gradient(loss, UOps{x}, gradient_seed(loss)); };
-  EXPECT_THAT(error(ask), HasSubstr("a custom kernel was made without a gradient"));
+  EXPECT_THAT(error_of(ask), HasSubstr("a custom kernel was made without a gradient"));
   set_custom_gradient(sink, [](const UOp&, std::span<const UOp>) { return UOps{}; });
-  EXPECT_THAT(error(ask), HasSubstr("custom kernel of 2 arguments gave 0 gradients"));
+  EXPECT_THAT(error_of(ask), HasSubstr("custom kernel of 2 arguments gave 0 gradients"));
   set_custom_gradient(sink, [](const UOp&, std::span<const UOp>) { return UOps{UOp(), memory(3)}; });
   EXPECT_THAT(
-      error(ask),
+      error_of(ask),
       HasSubstr(
           "argument 1 of a custom kernel is float32 of shape (4,), its gradient float32 of shape (3,)"));
-  EXPECT_THAT(error([&] { set_custom_gradient(x, {}); }), HasSubstr("a custom kernel is a SINK"));
+  EXPECT_THAT(error_of([&] { set_custom_gradient(x, {}); }), HasSubstr("a custom kernel is a SINK"));
 }
 
 }  // namespace

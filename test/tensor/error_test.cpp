@@ -5,7 +5,7 @@
 #include <cmath>
 #include <functional>
 
-#include "test/ir/error_text.h"
+#include "test/error_of.h"
 #include "test/tensor/values.h"
 
 namespace quern {
@@ -25,7 +25,7 @@ class WrongUse : public testing::Test {
 
   static void check(const std::vector<Case>& cases) {
     for (size_t n = 0; n < cases.size(); n++)
-      EXPECT_THAT(error(cases[n].call), testing::HasSubstr(cases[n].text)) << "case " << n;
+      EXPECT_THAT(error_of(cases[n].call), testing::HasSubstr(cases[n].text)) << "case " << n;
   }
 };
 

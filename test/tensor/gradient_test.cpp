@@ -13,7 +13,7 @@
 
 #include "quern/ir/movement.h"
 #include "quern/ir/spec.h"
-#include "test/ir/error_text.h"
+#include "test/error_of.h"
 #include "test/ir/rounds.h"
 #include "test/tensor/reference.h"
 
@@ -486,7 +486,7 @@ TEST(Gradient, Recurrence) {
 TEST(Gradient, WrongUse) {
   const UOp x = leaf({3}), i = leaf({3}, dtypes::int32);
   auto call = [](const UOp& loss, const UOp& target, const UOp& seed) {
-    return error([&] { gradient(loss, UOps{target}, seed); });
+    return error_of([&] { gradient(loss, UOps{target}, seed); });
   };
   EXPECT_THAT(call(i, x, i), HasSubstr("the loss has dtype int32; only floats"));
   EXPECT_THAT(call(x, UOp(), x), HasSubstr("a target is no node at all"));

@@ -1,3 +1,4 @@
+// The text of the error that something throws.
 #pragma once
 
 #include <string>
@@ -6,9 +7,9 @@
 
 namespace quern {
 
-// The text of the error that f throws; "" if it throws none.
+// "" if f throws none.
 template <class E = Error, class F>
-std::string error(F f) {
+std::string error_of(const F& f) {
   try {
     f();
   } catch (const E& e) {
