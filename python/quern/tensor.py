@@ -53,9 +53,9 @@ def _from_url(url: str, gunzip: bool = False, **kwargs) -> Tensor:
     return Tensor(fetch(url, gunzip=gunzip), **kwargs)
 
 
-def _const_like(self, b) -> Tensor:
-    """The number b in this shape and dtype."""
-    return self.full_like(b)
+def _const_like(self, b, dtype=None) -> Tensor:
+    """The number b in this shape and dtype, or another dtype."""
+    return self.full_like(b, dtype=dtype)
 
 
 _schedule_text = Tensor.schedule

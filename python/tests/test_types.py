@@ -12,7 +12,7 @@ SCRIPT = """
 from quern import Tensor, TinyJit, dtypes, nn
 
 x: Tensor = Tensor.rand(2, 3) + 1
-y: Tensor = (2 * x).sum(axis=0, keepdim=True).reshape(3).relu()
+y: Tensor = (2 * x).sum(axis=0, keepdim=True, dtype="float32").reshape(3).relu()
 layer = nn.Linear(3, 4)
 z: Tensor = layer(x).softmax()
 with Tensor.train():
