@@ -3,6 +3,7 @@
 # quern/runtime/cpu/llvm_module.h): neither a program that finds all its kernels on disk nor a project that finds quern has to
 # do with LLVM.
 option(QUERN_LLVM "Build the device CPU, with LLVM 19" ON)
+option(QUERN_LLVM_STATIC "Let the module carry LLVM, for this kind of processor alone (a wheel has to)" OFF)
 set(cpu_sources "/quern/(render/llvm|runtime/cpu/).*\\.cpp$")
 set(module_sources "/quern/(render/llvm.*|runtime/cpu/(compile|disassemble|llvm_module))\\.cpp$")
 set(llvm_library "")
@@ -36,13 +37,33 @@ function(add_llvm_module)
   add_library(quern_llvm MODULE ${llvm_module_sources} ${values} ${PROJECT_BINARY_DIR}/codegen_version.cpp)
   target_compile_options(quern_llvm PRIVATE $<$<CONFIG:Release>:-O3> ${includes} ${definitions} -Wno-unused-parameter)
   target_include_directories(quern_llvm PRIVATE ${PROJECT_SOURCE_DIR})
-  target_link_libraries(quern_llvm PRIVATE quern_fmt quern_warnings ${llvm_library})
+  target_link_libraries(quern_llvm PRIVATE quern_fmt quern_warnings)
+  if(QUERN_LLVM_STATIC)
+    carry_llvm()
+  else()
+    target_link_libraries(quern_llvm PRIVATE ${llvm_library})
+  endif()
   set(exported ${PROJECT_SOURCE_DIR}/cmake/llvm_module.map)
   target_link_options(quern_llvm PRIVATE -Wl,--version-script=${exported})
   if(NOT CMAKE_CXX_FLAGS MATCHES "fsanitize")  # whose functions are those of the program
     target_link_options(quern_llvm PRIVATE -Wl,-z,defs)
   endif()
-  set_target_properties(quern_llvm PROPERTIES LINK_DEPENDS ${exported} INSTALL_RPATH_USE_LINK_PATH ON)
+  set_target_properties(quern_llvm PROPERTIES LINK_DEPENDS ${exported})
+  if(NOT QUERN_LLVM_STATIC)
+    set_target_properties(quern_llvm PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
+  endif()
+endfunction()
+
+# All of LLVM that it uses is part of the module, unseen by others, and what LLVM uses, too.
+function(carry_llvm)
+  execute_process(COMMAND ${LLVM_TOOLS_BINARY_DIR}/llvm-config --link-static --libfiles native passes orcjit
+                  OUTPUT_VARIABLE archives OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+  separate_arguments(archives NATIVE_COMMAND "${archives}")
+  find_library(ZSTD_ARCHIVE libzstd.a REQUIRED)
+  find_library(Z_ARCHIVE libz.a REQUIRED)
+  target_link_libraries(quern_llvm PRIVATE ${archives} ${ZSTD_ARCHIVE} ${Z_ARCHIVE} ${CMAKE_DL_LIBS})
+  target_link_options(quern_llvm PRIVATE -Wl,--exclude-libs,ALL -Wl,--gc-sections)
+  set_property(SOURCE quern/runtime/cpu/compile.cpp PROPERTY COMPILE_DEFINITIONS QUERN_LLVM_NATIVE_ONLY)
 endfunction()
 
 # `target` is the core: it is built after the module, and programs that are linked with it look where the module is.

@@ -79,7 +79,8 @@ std::vector<Tensor> Optimizer::schedule_step() {
   const std::vector<Tensor> steps = changes(grads, updated);
   for (size_t i = 0; i < params_.size(); i++) {
     const Tensor wide = params_[i].dtype().bits() < 32 ? params_[i].f32() : params_[i];
-    updated.push_back(params_[i].assign((wide.detach() - *lr_ * steps[i]).cast(params_[i].dtype())));
+    const Tensor change = changes_have_lr() ? steps[i] : *lr_ * steps[i];
+    updated.push_back(params_[i].assign((wide.detach() - change).cast(params_[i].dtype())));
   }
   return updated;
 }
@@ -104,6 +105,7 @@ std::vector<Tensor> SGD::changes(const std::vector<Tensor>& grads, std::vector<T
   std::vector<Tensor> steps;
   for (size_t i = 0; i < grads.size(); i++) {
     Tensor g = direction(params_[i], grads[i]);
+    if (settings_.classic) g = *lr_ * g;
     if (!velocity_.empty()) {
       updated.push_back(velocity_[i].assign(settings_.momentum * velocity_[i] + g));
       g = settings_.nesterov ? g + settings_.momentum * velocity_[i] : velocity_[i];
@@ -115,7 +117,11 @@ std::vector<Tensor> SGD::changes(const std::vector<Tensor>& grads, std::vector<T
 
 LARS::LARS(const std::vector<Tensor>& params, const LarsSettings& s)
     : SGD("LARS", params,
-          {.lr = s.lr, .momentum = s.momentum, .weight_decay = s.weight_decay, .nesterov = s.nesterov}),
+          {.lr = s.lr,
+           .momentum = s.momentum,
+           .weight_decay = s.weight_decay,
+           .nesterov = s.nesterov,
+           .classic = s.classic}),
       trust_(s.trust) {}
 
 Tensor LARS::direction(const Tensor& parameter, const Tensor& grad) const {

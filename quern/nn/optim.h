@@ -26,6 +26,7 @@ class Optimizer {
 
   double lr() const;  // reads it
   virtual void set_lr(double lr);
+  const Tensor& lr_in_memory() const { return lr_.value(); }  // assign() to it is seen by jits
   virtual const std::vector<Tensor>& parameters() const { return params_; }
   virtual std::vector<Tensor> state() const { return {}; }  // what it remembers of earlier steps, but for lr
 
@@ -34,8 +35,10 @@ class Optimizer {
   Optimizer(const char* name, const std::vector<Tensor>& params, double lr);
   Optimizer() = default;
 
-  // The changes to all parameters, which are subtracted from them, and in `updated` what else was assigned.
+  // The changes to all parameters, which are subtracted from them times lr (unless that is in them already),
+  // and in `updated` what else was assigned.
   virtual std::vector<Tensor> changes(const std::vector<Tensor>& grads, std::vector<Tensor>& updated);
+  virtual bool changes_have_lr() const { return false; }
 
   // A zero of float32, or wider, for each element of each parameter.
   std::vector<Tensor> zeros() const;
@@ -47,10 +50,11 @@ class Optimizer {
 
 struct SgdSettings {
   double lr = 0.001, momentum = 0, weight_decay = 0;
-  bool nesterov = false;
+  bool nesterov = false, classic = false;
 };
 
-// With momentum: v = momentum * v + g; the step is v, or g + momentum * v with nesterov.
+// With momentum: v = momentum * v + g; the step is v, or g + momentum * v with nesterov. If classic, g is lr
+// * g here, and the step is not multiplied any more: steps of before keep the lr that they had.
 class SGD : public Optimizer {
  public:
   explicit SGD(const std::vector<Tensor>& params, const SgdSettings& settings = {});
@@ -62,6 +66,7 @@ class SGD : public Optimizer {
   // Before and behind the momentum.
   virtual Tensor direction(const Tensor& parameter, const Tensor& grad) const;
   virtual Tensor step_from(const Tensor& /*parameter*/, const Tensor& direction) const { return direction; }
+  bool changes_have_lr() const override { return settings_.classic; }
 
   SgdSettings settings_;
   std::vector<Tensor> velocity_;
@@ -69,7 +74,7 @@ class SGD : public Optimizer {
 
 struct LarsSettings {
   double lr = 0.001, momentum = 0.9, weight_decay = 1e-4, trust = 0.001;
-  bool nesterov = false;
+  bool nesterov = false, classic = true;
 };
 
 // SGD whose steps have a size in proportion to the norm of the parameter.

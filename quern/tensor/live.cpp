@@ -8,6 +8,7 @@
 
 #include "quern/ir/movement.h"
 #include "quern/ir/sharding.h"
+#include "quern/tensor/unsaid.h"
 
 namespace quern {
 namespace detail {
@@ -58,6 +59,7 @@ struct Live {
   static bool is_changed(const TensorState& s, const LiveMark& mark) {
     return s.serial_ < mark.serial && s.changed_ > mark.change && s.by_ == std::this_thread::get_id();
   }
+  static bool is_own(const TensorState& s) { return s.by_ == std::this_thread::get_id(); }
   static bool is_inside(const TensorState& s, uint64_t number) { return s.inside_ == number; }
   void begin(TensorState& s) {
     s.serial_ = next_serial++;
@@ -117,6 +119,16 @@ std::vector<std::weak_ptr<TensorState>> states_made_inside(uint64_t number) {
   const std::lock_guard guard(live.lock);
   for (TensorState* s : live.in_order())
     if (Live::is_inside(*s, number)) result.push_back(s->weak_from_this());
+  return result;
+}
+
+std::vector<std::shared_ptr<TensorState>> states_unsaid() {
+  std::vector<std::shared_ptr<TensorState>> result;
+  Live& live = Live::instance();
+  const std::lock_guard guard(live.lock);
+  for (TensorState* s : live.in_order())
+    if (!s->requires_grad && Live::is_own(*s))
+      if (auto state = s->weak_from_this().lock()) result.push_back(std::move(state));
   return result;
 }
 

@@ -173,6 +173,27 @@ TEST(Optimisers, MuonsStepsAreNearlyOrthogonal) {
     for (size_t j = 0; j < 3; j++) EXPECT_NEAR(values[3 * i + j], i == j ? 1 : 0, 0.5) << i << " " << j;
 }
 
+TEST(Optimisers, ClassicMomentumKeepsTheRateOfEarlierSteps) {
+  for (const bool classic : {false, true}) {
+    const Tensor w = Tensor::from(std::vector<float>{0}).realize();
+    SGD optimiser({w}, {.lr = 1, .momentum = 0.5, .classic = classic});
+    for (const double lr : {1.0, 0.0}) {
+      optimiser.set_lr(lr);
+      optimiser.zero_grad();
+      w.sum().backward();
+      optimiser.step();
+    }
+    EXPECT_FLOAT_EQ(w.item<float>(), classic ? -1.5 : -1);
+  }
+}
+
+TEST(Optimisers, RateIsATensorThatCanBeAssigned) {
+  const Tensor w = Tensor::from(std::vector<float>{1}).realize();
+  const SGD optimiser({w}, {.lr = 0.5});
+  optimiser.lr_in_memory().assign(optimiser.lr_in_memory() / 2).realize();
+  EXPECT_DOUBLE_EQ(optimiser.lr(), 0.25);
+}
+
 TEST(Optimisers, RateCanChange) {
   const Tensor w = Tensor::from(std::vector<float>{1}).realize();
   SGD optimiser({w}, {.lr = 0.5});

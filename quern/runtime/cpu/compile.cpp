@@ -179,10 +179,15 @@ Code compile(const LinearProgram& program, bool no_alias) {
 std::string assembly_for(const LinearProgram& program, const std::string& triple,
                          const std::string& processor) {
   static const bool initialised = [] {
+#ifdef QUERN_LLVM_NATIVE_ONLY  // the module carries no other
+    llvm::InitializeNativeTarget();
+    llvm::InitializeNativeTargetAsmPrinter();
+#else
     llvm::InitializeAllTargetInfos();
     llvm::InitializeAllTargets();
     llvm::InitializeAllTargetMCs();
     llvm::InitializeAllAsmPrinters();
+#endif
     return true;
   }();
   (void)initialised;

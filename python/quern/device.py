@@ -1,0 +1,64 @@
+"""Device: where tensors are made and computed."""
+
+from quern import _core
+
+
+class _OpenDevice:
+    """A device that was opened."""
+
+    def __init__(self, name):
+        self.device = self.name = _core.open_device(name)
+
+    @property
+    def hardware(self) -> str:
+        """What it is, where that is known."""
+        return _core.device_hardware(self.name)
+
+    def synchronize(self):
+        """Waits for what was realized; that is done already when realize() returns."""
+
+    def __repr__(self):
+        return f"<Device {self.name}>"
+
+
+class _Devices:
+    """Device.DEFAULT is where tensors are made if nothing is said; Device["CPU"] opens a device."""
+
+    @property
+    def DEFAULT(self) -> str:
+        """The name of the device that is used if nothing is said."""
+        return _core.default_device()
+
+    @DEFAULT.setter
+    def DEFAULT(self, name: str):
+        _core.set_default_device(name)
+
+    @staticmethod
+    def canonicalize(name: str | None = None) -> str:
+        """The one spelling of a name: "cpu:0" is "CPU"."""
+        return _core.default_device() if name is None else _core.canonical_device(name)
+
+    @staticmethod
+    def names() -> list[str]:
+        """What names of devices may begin with."""
+        return _core.known_devices()
+
+    @staticmethod
+    def get_available_devices():
+        """The names of devices that can be opened here."""
+        for name in _core.known_devices():
+            if name == "NULL" or name.startswith("DISK"):
+                continue
+            try:
+                yield _core.open_device(name)
+            except _core.Error:
+                continue
+
+    def __getitem__(self, name: str) -> _OpenDevice:
+        return _OpenDevice(name)
+
+    def __repr__(self):
+        return f"<Device DEFAULT={self.DEFAULT}>"
+
+
+Device = _Devices()

@@ -1,0 +1,120 @@
+"""Linear, convolutions, Embedding, LSTMCell. Weights begin uniform within 1 / sqrt(number of inputs of an output)."""
+
+import math
+
+from quern._core import Error, Tensor
+
+
+def _sizes(kernel_size, axes):
+    return (kernel_size,) * axes if isinstance(kernel_size, int) else tuple(kernel_size)
+
+
+def _uniform(inputs, *shape):
+    bound = 1 / math.sqrt(inputs) if inputs > 0 else 0
+    return Tensor.uniform(*shape, low=-bound, high=bound)
+
+
+class Linear:
+    """x @ weight.T + bias; the weight has the shape (out_features, in_features)."""
+
+    def __init__(self, in_features: int, out_features: int, bias=True):
+        self.weight = _uniform(in_features, out_features, in_features)
+        self.bias = _uniform(in_features, out_features) if bias else None
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return x.linear(self.weight.transpose(), self.bias)
+
+
+class Conv2d:
+    """A convolution over as many axes as kernel_size has numbers (one number: two). padding='same' keeps the size."""
+
+    def __init__(self, in_channels: int, out_channels: int, kernel_size, stride=1, padding=0, dilation=1, groups=1,
+                 bias=True):
+        self.kernel_size = _sizes(kernel_size, 2)
+        if isinstance(padding, str):
+            padding = _padding(padding, self.kernel_size, stride, dilation)
+        self.stride, self.padding, self.dilation, self.groups = stride, padding, dilation, groups
+        if in_channels % groups != 0:
+            raise Error(f"Conv2d: {in_channels} input channels cannot be divided into {groups} groups")
+        inputs = in_channels // groups * math.prod(self.kernel_size)
+        self.weight = _uniform(inputs, out_channels, in_channels // groups, *self.kernel_size)
+        self.bias = _uniform(inputs, out_channels) if bias else None
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return x.conv2d(self.weight, self.bias, self.groups, self.stride, self.dilation, self.padding)
+
+
+def _padding(name, kernel_size, stride, dilation):
+    if name.lower() == "valid":
+        return 0
+    if name.lower() != "same":
+        raise Error(f"Conv2d: padding is a number, numbers, 'same' or 'valid', not {name!r}")
+    if any(s != 1 for s in _sizes(stride, len(kernel_size))):
+        raise Error(f"Conv2d: padding 'same' needs a stride of 1, not {stride}")
+    padding = []
+    for size, step in reversed(list(zip(kernel_size, _sizes(dilation, len(kernel_size))))):
+        whole = step * (size - 1)
+        padding += [whole // 2, whole - whole // 2]
+    return tuple(padding)
+
+
+def Conv1d(in_channels: int, out_channels: int, kernel_size: int, stride=1, padding=0, dilation=1, groups=1,
+           bias=True) -> Conv2d:
+    """A convolution over one axis."""
+    return Conv2d(in_channels, out_channels, _sizes(kernel_size, 1), stride, padding, dilation, groups, bias)
+
+
+class ConvTranspose2d:
+    """The transpose of a convolution; the weight has the shape (in, out / groups, kernel...)."""
+
+    def __init__(self, in_channels: int, out_channels: int, kernel_size, stride=1, padding=0, output_padding=0, dilation=1,
+                 groups=1, bias=True):
+        self.kernel_size = _sizes(kernel_size, 2)
+        self.stride, self.padding, self.output_padding = stride, padding, output_padding
+        self.dilation, self.groups = dilation, groups
+        if out_channels % groups != 0:
+            raise Error(f"ConvTranspose2d: {out_channels} output channels cannot be divided into {groups} groups")
+        inputs = out_channels // groups * math.prod(self.kernel_size)
+        self.weight = _uniform(inputs, in_channels, out_channels // groups, *self.kernel_size)
+        self.bias = _uniform(inputs, out_channels) if bias else None
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return x.conv_transpose2d(self.weight, self.bias, self.groups, self.stride, self.dilation, self.padding,
+                                  self.output_padding)
+
+
+def ConvTranspose1d(in_channels: int, out_channels: int, kernel_size: int, stride=1, padding=0, output_padding=0,
+                    dilation=1, groups=1, bias=True) -> ConvTranspose2d:
+    """The transpose of a convolution over one axis."""
+    return ConvTranspose2d(in_channels, out_channels, _sizes(kernel_size, 1), stride, padding, output_padding, dilation,
+                           groups, bias)
+
+
+class Embedding:
+    """A row of `weight` for each integer."""
+
+    def __init__(self, vocab_size: int, embed_size: int):
+        self.vocab_size, self.embed_size = vocab_size, embed_size
+        self.weight = Tensor.glorot_uniform(vocab_size, embed_size)
+
+    def __call__(self, idx: Tensor) -> Tensor:
+        return self.weight[idx]
+
+
+class LSTMCell:
+    """One step of an LSTM: the new (hidden, cell). Gates in the order input, forget, cell, output."""
+
+    def __init__(self, input_size: int, hidden_size: int, bias: bool = True):
+        self.weight_ih = _uniform(hidden_size, hidden_size * 4, input_size)
+        self.weight_hh = _uniform(hidden_size, hidden_size * 4, hidden_size)
+        self.bias_ih = Tensor.zeros(hidden_size * 4) if bias else None
+        self.bias_hh = Tensor.zeros(hidden_size * 4) if bias else None
+
+    def __call__(self, x: Tensor, hc: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
+        hidden_size = self.weight_hh.shape[1]
+        if hc is None:
+            hc = (Tensor.zeros(x.shape[0], hidden_size, dtype=x.dtype, device=x.device),) * 2
+        gates = x.linear(self.weight_ih.T, self.bias_ih) + hc[0].linear(self.weight_hh.T, self.bias_hh)
+        i, f, g, o = gates.chunk(4, dim=1)
+        cell = f.sigmoid() * hc[1] + i.sigmoid() * g.tanh()
+        return (o.sigmoid() * cell.tanh()).contiguous(), cell.contiguous()

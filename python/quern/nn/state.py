@@ -1,0 +1,106 @@
+"""The tensors of a model, by name; and files of them."""
+
+import io
+import pathlib
+
+from quern._core import (
+    Error,
+    Optimizer,
+    ShapeError,
+    Tensor,
+    gguf_load,
+    npy_load,
+    npy_save,
+    npz_load,
+    safe_load,
+    safe_load_metadata,
+    safe_save,
+    torch_load,
+)
+
+
+def get_state_dict(obj, prefix: str = "", tensor_type=Tensor) -> dict[str, Tensor]:
+    """All tensors in the attributes of an object, in lists, tuples and dictionaries of them, by name: "layers.0.weight"."""
+    found = {}
+    waiting, above = [(prefix.strip("."), obj, ())], None
+    while waiting:
+        name, value, above = waiting.pop()
+        if isinstance(value, tensor_type):
+            found[name] = value
+            continue
+        if id(value) in above:
+            continue  # an object that holds itself
+        if isinstance(value, Optimizer):
+            parts = [("params", value.params), ("lr", value.lr), ("state", value.state()), *vars(value).items()]
+        elif isinstance(value, (list, tuple)):
+            fields = getattr(value, "_fields", range(len(value)))
+            parts = zip(fields, value)
+        elif isinstance(value, dict):
+            parts = value.items()
+        elif hasattr(value, "__dict__") and not isinstance(value, (type, type(get_state_dict), type(waiting))):
+            parts = vars(value).items()
+        else:
+            continue
+        inside = [(f"{name}.{key}" if name else str(key), part, (*above, id(value))) for key, part in parts]
+        waiting.extend(reversed(inside))
+    return found
+
+
+def get_parameters(obj) -> list[Tensor]:
+    """The tensors of an object, each once."""
+    found = {}
+    for tensor in get_state_dict(obj).values():
+        found.setdefault(id(tensor), tensor)
+    return list(found.values())
+
+
+def load_state_dict(model, state_dict: dict[str, Tensor], strict=True, verbose=True, consume=False, realize=True) -> list[Tensor]:
+    """Copies values into the tensors of a model, converted to their dtypes and devices. If strict, names that are missing or
+    not used are an error; shapes that differ always are. Nothing has changed then."""
+    into = get_state_dict(model)
+    missing = [name for name in into if name not in state_dict]
+    unused = [name for name in state_dict if name not in into]
+    if strict and (missing or unused):
+        raise Error(f"load_state_dict: missing {missing}, not used {unused}")
+    for name, tensor in into.items():
+        if name in state_dict and state_dict[name].shape != tensor.shape:
+            raise ShapeError(f"load_state_dict: {name} has shape {tensor.shape} in the model, {state_dict[name].shape} in what is loaded")
+    loaded = []
+    for name, tensor in into.items():
+        if name not in state_dict:
+            if verbose:
+                print(f"load_state_dict: {name} is not in what is loaded")
+            continue
+        value = state_dict.pop(name) if consume else state_dict[name]
+        value = value.cast(tensor.dtype)
+        value = value.shard(tensor.device) if isinstance(tensor.device, tuple) else value.to(tensor.device)
+        loaded.append(tensor.replace(value.contiguous()))
+    if realize and loaded:
+        loaded[0].realize(*loaded[1:])
+    return loaded
+
+
+def _opened(t):
+    return io.BytesIO(t.tobytes()) if isinstance(t, Tensor) else pathlib.Path(t).open("rb")
+
+
+def tar_extract(t) -> dict[str, Tensor]:
+    """The files of a tar archive (a path, or a tensor of its bytes), by name."""
+    import tarfile
+
+    with _opened(t) as file, tarfile.open(fileobj=file) as archive:
+        return {m.name: Tensor(archive.extractfile(m).read(), dtype="uint8") for m in archive if m.isfile()}
+
+
+def zip_extract(t) -> dict[str, Tensor]:
+    """The files of a zip archive (a path, or a tensor of its bytes), by name."""
+    import zipfile
+
+    with _opened(t) as file, zipfile.ZipFile(file) as archive:
+        return {m.filename: Tensor(archive.read(m), dtype="uint8") for m in archive.infolist() if not m.is_dir()}
+
+
+__all__ = [
+    "get_parameters", "get_state_dict", "gguf_load", "load_state_dict", "npy_load", "npy_save", "npz_load", "safe_load",
+    "safe_load_metadata", "safe_save", "tar_extract", "torch_load", "zip_extract",
+]

@@ -1,0 +1,86 @@
+// What Python passes, as arguments of quern's functions: numbers beside tensors, sizes, shapes, axes and
+// dtypes. A value that is none of these is a TypeError that says what was expected.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "quern/tensor/tensor.h"
+
+namespace nb = nanobind;
+
+namespace quern::python {
+
+bool is_tensor(nb::handle h);
+bool is_number(nb::handle h);  // of Python or NumPy
+std::optional<Operand> try_operand(nb::handle h);
+Operand operand(nb::handle h);  // a tensor or number; arrays and lists become tensors
+Dim dim(nb::handle h);
+Shape shape(nb::handle h);                  // a size or several
+Shape shape_of_args(const nb::args& args);  // f(2, 3) or f((2, 3))
+IntList int_list(nb::handle h);             // None: not given
+DType dtype(nb::handle h);                  // a DType, or its name
+Index index(nb::handle h);
+std::vector<Index> indices(nb::handle h);
+std::string device(nb::handle h);  // None: ""
+
+nb::object to_python(const Dim& dim);  // an int, or a UOp
+nb::object to_python(const Shape& shape);
+
+[[noreturn]] void wrong_type(const char* expected, nb::handle given);
+
+}  // namespace quern::python
+
+namespace nanobind::detail {
+
+// One that throws what is wrong, instead of refusing without a word.
+#define QUERN_CASTER(Type, Text, function, ...)               \
+  template <>                                                 \
+  struct type_caster<Type> {                                  \
+    static constexpr auto Name = const_name(Text);            \
+    using Value = Type;                                       \
+    template <typename T_>                                    \
+    using Cast = movable_cast_t<T_>;                          \
+    template <typename T_>                                    \
+    static constexpr bool can_cast() {                        \
+      return true;                                            \
+    }                                                         \
+    bool from_python(handle src, uint32_t, cleanup_list*) {   \
+      value.emplace(quern::python::function(src));            \
+      return true;                                            \
+    }                                                         \
+    explicit operator Value*() { return &*value; }            \
+    explicit operator Value&() { return *value; }             \
+    explicit operator Value&&() { return std::move(*value); } \
+    __VA_ARGS__                                               \
+    std::optional<Type> value;                                \
+  }
+
+QUERN_CASTER(quern::Operand, "Tensor | float | int | bool", operand);
+QUERN_CASTER(
+    quern::Dim, "int | UOp", dim, static handle from_cpp(const quern::Dim& d, rv_policy, cleanup_list*) {
+      return quern::python::to_python(d).release();
+    });
+QUERN_CASTER(
+    quern::Shape, "tuple[int | UOp, ...]", shape,
+    static handle from_cpp(const quern::Shape& s, rv_policy, cleanup_list*) {
+      return quern::python::to_python(s).release();
+    });
+QUERN_CASTER(quern::IntList, "int | tuple[int, ...] | None", int_list);
+#undef QUERN_CASTER
+
+// A dtype, by name too. (DType itself is a class of the module.)
+template <>
+struct type_caster<std::optional<quern::DType>> {
+  NB_TYPE_CASTER(std::optional<quern::DType>, const_name("DType | str | None"))
+  bool from_python(handle src, uint32_t, cleanup_list*) {
+    value.reset();
+    if (!src.is_none()) value = quern::python::dtype(src);
+    return true;
+  }
+};
+
+}  // namespace nanobind::detail

@@ -1,0 +1,40 @@
+// DType. The namespace `dtypes` is python/quern/dtype.py.
+#include "python/src/bind.h"
+
+namespace quern::python {
+
+using namespace nb::literals;
+
+void bind_dtype(nb::module_& m) {
+  nb::class_<DType>(m, "DType", "The type of the elements of a tensor.")
+      .def(
+          "__init__", [](DType* d, const std::string& name) { new (d) DType(dtype(nb::str(name.c_str()))); },
+          "name"_a)
+      .def_prop_ro("name", &DType::name, "Such as 'float32'.")
+      .def_prop_ro("itemsize", &DType::bytes, "Bytes of an element.")
+      .def_prop_ro("bitsize", &DType::bits, "Bits of an element; 1 for bool.")
+      .def_prop_ro("count", &DType::lanes, "Elements of a vector; 1 if it is none.")
+      .def("vec", &DType::vec, "sz"_a, "A vector of it.")
+      .def("scalar", &DType::scalar, "What a vector is one of.")
+      .def_prop_ro("is_float", &DType::is_float)
+      .def_prop_ro("is_int", &DType::is_int)
+      .def_prop_ro("is_unsigned", &DType::is_unsigned)
+      .def_prop_ro("is_bool", &DType::is_bool)
+      .def("_min", [](DType d) { return number_of(min_value(d), d); })
+      .def("_max", [](DType d) { return number_of(max_value(d), d); })
+      .def("_epsilon", [](DType d) { return epsilon(d); })
+      .def(
+          "__eq__", [](DType a, nb::handle b) { return nb::isinstance<DType>(b) && a == nb::cast<DType>(b); },
+          "other"_a.none())
+      .def("__hash__", [](DType d) { return std::hash<std::string>()(d.name()); })
+      .def("__repr__", [](DType d) { return "dtypes." + d.name(); })
+      .def("__reduce__", [](DType d) { return nb::make_tuple(nb::type<DType>(), nb::make_tuple(d.name())); });
+  m.def("promote", &promote, "a"_a, "b"_a, "The smallest dtype that both convert to.");
+  m.def("default_float", &default_float);
+  m.def("default_int", &default_int);
+  m.def("set_default_float", [](nb::handle d) { set_default_float(dtype(d)); });
+  m.def("set_default_int", [](nb::handle d) { set_default_int(dtype(d)); });
+  m.def("as_dtype", &dtype, "dtype"_a, "A DType from one, or from its name.");
+}
+
+}  // namespace quern::python

@@ -1,0 +1,267 @@
+// Functions of each element.
+#include "python/src/bind.h"
+
+namespace quern::python {
+namespace {
+
+using namespace nb::literals;
+
+struct Unary {
+  const char* name;
+  Tensor (Tensor::*function)() const;
+  const char* doc;
+};
+constexpr Unary kUnary[] = {
+    {"neg", &Tensor::neg, "The negative of each element."},
+    {"reciprocal", &Tensor::reciprocal, "1 / x."},
+    {"abs", &Tensor::abs, "The absolute value of each element."},
+    {"sign", &Tensor::sign, "-1, 0 or 1 by the sign of each element."},
+    {"square", &Tensor::square, "x * x."},
+    {"sqrt", &Tensor::sqrt, "The square root; NaN of negative numbers."},
+    {"rsqrt", &Tensor::rsqrt, "1 / sqrt(x)."},
+    {"trunc", &Tensor::trunc, "Rounds towards zero."},
+    {"floor", &Tensor::floor, "Rounds down."},
+    {"ceil", &Tensor::ceil, "Rounds up."},
+    {"round", &Tensor::round, "Rounds to the nearest integer, halves to the even one."},
+    {"exp", &Tensor::exp, "e to the power of each element."},
+    {"exp2", &Tensor::exp2, "2 to the power of each element."},
+    {"expm1", &Tensor::expm1, "exp(x) - 1, precise near 0."},
+    {"log", &Tensor::log, "The natural logarithm."},
+    {"log2", &Tensor::log2, "The logarithm to base 2."},
+    {"log10", &Tensor::log10, "The logarithm to base 10."},
+    {"log1p", &Tensor::log1p, "log(1 + x), precise near 0."},
+    {"sin", &Tensor::sin, "The sine, of radians."},
+    {"cos", &Tensor::cos, "The cosine, of radians."},
+    {"tan", &Tensor::tan, "The tangent, of radians."},
+    {"asin", &Tensor::asin, "The inverse of sin."},
+    {"acos", &Tensor::acos, "The inverse of cos."},
+    {"atan", &Tensor::atan, "The inverse of tan."},
+    {"sinh", &Tensor::sinh, "The hyperbolic sine."},
+    {"cosh", &Tensor::cosh, "The hyperbolic cosine."},
+    {"tanh", &Tensor::tanh, "The hyperbolic tangent."},
+    {"asinh", &Tensor::asinh, "The inverse of sinh."},
+    {"acosh", &Tensor::acosh, "The inverse of cosh."},
+    {"atanh", &Tensor::atanh, "The inverse of tanh."},
+    {"erf", &Tensor::erf, "The error function."},
+    {"isnan", &Tensor::isnan, "Whether each element is NaN."},
+    {"isfinite", &Tensor::isfinite, "Whether each element is neither infinite nor NaN."},
+    {"bitwise_not", &Tensor::bitwise_not, "All bits inverted; of bools: not."},
+    {"logical_not", &Tensor::logical_not, "Whether each element is zero."},
+    {"sigmoid", &Tensor::sigmoid, "1 / (1 + exp(-x))."},
+    {"logsigmoid", &Tensor::logsigmoid, "log(sigmoid(x)), without overflow."},
+    {"relu", &Tensor::relu, "max(x, 0)."},
+    {"relu6", &Tensor::relu6, "x within 0 and 6."},
+    {"quick_gelu", &Tensor::quick_gelu, "x * sigmoid(1.702 x)."},
+    {"silu", &Tensor::silu, "x * sigmoid(x)."},
+    {"swish", &Tensor::swish, "x * sigmoid(x)."},
+    {"mish", &Tensor::mish, "x * tanh(softplus(x))."},
+    {"softsign", &Tensor::softsign, "x / (1 + |x|)."},
+    {"hardswish", &Tensor::hardswish, "x * relu6(x + 3) / 6."},
+};
+
+struct Cast {
+  const char* name;
+  DType dtype;
+};
+constexpr Cast kCasts[] = {
+    {"half", dtypes::float16},  {"float", dtypes::float32},     {"double", dtypes::float64},
+    {"int", dtypes::int32},     {"long", dtypes::int64},        {"short", dtypes::int16},
+    {"bool", dtypes::bool_},    {"bfloat16", dtypes::bfloat16}, {"f16", dtypes::float16},
+    {"bf16", dtypes::bfloat16}, {"f32", dtypes::float32},       {"f64", dtypes::float64},
+    {"i32", dtypes::int32},     {"i64", dtypes::int64}};
+
+struct Binary {
+  const char* name;
+  Tensor (Tensor::*function)(const Operand&) const;
+  const char* doc;
+  bool reversible = false;
+  const char* argument = "x";
+};
+constexpr Binary kBinary[] = {
+    {"add", &Tensor::add, "x + y; shapes are broadcast and dtypes promoted.", true},
+    {"sub", &Tensor::sub, "x - y.", true},
+    {"mul", &Tensor::mul, "x * y.", true},
+    {"mod", &Tensor::mod, "The rest of a division that rounds down: it has the sign of the divisor.", true},
+    {"pow", &Tensor::pow, "x to the power of y.", true},
+    {"bitwise_and", &Tensor::bitwise_and, "The bits that both have.", true},
+    {"bitwise_or", &Tensor::bitwise_or, "The bits that one of them has.", true},
+    {"bitwise_xor", &Tensor::bitwise_xor, "The bits in which they differ.", true},
+    {"lshift", &Tensor::lshift, "The bits moved up by as many places.", true},
+    {"rshift", &Tensor::rshift, "The bits moved down by as many places.", true},
+    {"floordiv", &Tensor::floordiv, "x / y, rounded down.", true},
+    {"fmod", &Tensor::fmod,
+     "The rest of a division that rounds towards zero: it has the sign of the dividend."},
+    {"maximum", &Tensor::maximum, "The greater of both; NaN if one of them is."},
+    {"minimum", &Tensor::minimum, "The lesser of both; NaN if one of them is."},
+    {"eq", &Tensor::eq, "Whether they are equal."},
+    {"ne", &Tensor::ne, "Whether they differ."},
+    {"lt", &Tensor::lt, "Whether x < y."},
+    {"le", &Tensor::le, "Whether x <= y."},
+    {"gt", &Tensor::gt, "Whether x > y."},
+    {"ge", &Tensor::ge, "Whether x >= y."},
+    {"copysign", &Tensor::copysign, "x with the sign of y.", false, "other"},
+    {"logaddexp", &Tensor::logaddexp, "log(exp(x) + exp(y)), without overflow.", false, "other"},
+};
+
+// A tensor of the operand, to stand on the left. A number takes the dtype that it has beside `other`.
+Tensor left_of(const Operand& x, const Tensor& other) {
+  if (x.is_tensor()) return x.tensor();
+  return Tensor::full({}, x, {.dtype = x.dtype_beside(other.dtype()), .device = other.device()});
+}
+
+Tensor divided(const Tensor& x, const Operand& y, bool reverse, const std::optional<std::string>& mode) {
+  return reverse ? left_of(y, x).div(x, mode.value_or("")) : x.div(y, mode.value_or(""));
+}
+
+Tensor clamped(const Tensor& x, nb::handle least, nb::handle most) {
+  if (least.is_none() && most.is_none()) throw Error("clamp: neither a least nor a greatest value is given");
+  if (least.is_none()) return x.clamp_max(operand(most));
+  if (most.is_none()) return x.clamp_min(operand(least));
+  return x.clamp(operand(least), operand(most));
+}
+
+Tensor is_infinite(const Tensor& x, bool positive, bool negative) {
+  if (positive && negative) return x.isinf();
+  if (!positive && !negative) return x.isinf().bitwise_and(false);
+  return x.isinf().bitwise_and(positive ? x.gt(0) : x.lt(0));
+}
+
+}  // namespace
+
+void bind_elementwise(TensorClass& tensor) {
+  for (const Unary& u : kUnary)
+    tensor.def(u.name, [f = u.function](const Tensor& x) { return (x.*f)(); }, u.doc);
+  for (const Cast& c : kCasts)
+    tensor.def(
+        c.name, [to = c.dtype](const Tensor& x) { return x.cast(to); },
+        ("Converted to " + c.dtype.name() + ".").c_str());
+  for (const Binary& b : kBinary) {
+    if (b.reversible)
+      tensor.def(
+          b.name,
+          [f = b.function](const Tensor& x, const Operand& y, bool reverse) {
+            return reverse ? (left_of(y, x).*f)(x) : (x.*f)(y);
+          },
+          "x"_a, "reverse"_a = false, b.doc);
+    else
+      tensor.def(
+          b.name, [f = b.function](const Tensor& x, const Operand& y) { return (x.*f)(y); },
+          nb::arg(b.argument), b.doc);
+  }
+  tensor.def("div", &divided, "x"_a, "reverse"_a = false, "rounding_mode"_a = nb::none(),
+             "x / y; rounding_mode 'floor' or 'trunc' rounds the result.");
+  tensor.def("where", &Tensor::where, "x"_a, "y"_a, "x where this is true, y elsewhere.");
+  tensor.def("lerp", &Tensor::lerp, "end"_a, "weight"_a, "From here to `end`, `weight` of the way.");
+  for (const char* name : {"clamp", "clip"})
+    tensor.def(name, &clamped, "min_"_a = nb::none(), "max_"_a = nb::none(), "Kept within bounds.");
+  tensor.def("isinf", &is_infinite, "detect_positive"_a = true, "detect_negative"_a = true,
+             "Whether each element is infinite.");
+  tensor.def("isclose", &Tensor::isclose, "other"_a, "rtol"_a = 1e-5, "atol"_a = 1e-8, "equal_nan"_a = false,
+             "Whether they differ by no more than atol + rtol * |other|.");
+  tensor.def(
+      "allclose",
+      [](const Tensor& x, const Tensor& other, double rtol, double atol, bool equal_nan) {
+        return without_lock([&] { return x.allclose(other, rtol, atol, equal_nan); });
+      },
+      "other"_a, "rtol"_a = 1e-5, "atol"_a = 1e-8, "equal_nan"_a = false,
+      "Whether isclose() holds for all elements, as a bool of Python.");
+  tensor.def("threefry", &Tensor::threefry, "seed"_a,
+             "A block cipher: random bits from counters (self) and keys.");
+  tensor.def(
+      "cast", [](const Tensor& x, nb::handle to) { return x.cast(dtype(to)); }, "dtype"_a,
+      "Converted to another dtype.");
+  tensor.def(
+      "bitcast", [](const Tensor& x, nb::handle to) { return x.bitcast(dtype(to)); }, "dtype"_a,
+      "The same bits as another dtype.");
+  tensor.def("leaky_relu", &Tensor::leaky_relu, "neg_slope"_a = 0.01,
+             "x where it is positive, else neg_slope * x.");
+  tensor.def("elu", &Tensor::elu, "alpha"_a = 1.0, "x where it is positive, else alpha * (exp(x) - 1).");
+  tensor.def("celu", &Tensor::celu, "alpha"_a = 1.0, "max(x, 0) + min(alpha * (exp(x / alpha) - 1), 0).");
+  tensor.def("selu", &Tensor::selu, "alpha"_a = 1.67326324235437728481, "gamma"_a = 1.05070098735548049342,
+             "gamma * elu(x, alpha).");
+  tensor.def("gelu", &Tensor::gelu, "approximate"_a = "tanh",
+             "x * P(normal <= x); 'none' for the exact form.");
+  tensor.def("softplus", &Tensor::softplus, "beta"_a = 1.0, "log(1 + exp(beta * x)) / beta.");
+  tensor.def(
+      "hardsigmoid",
+      [](const Tensor& x, double alpha, double beta) {
+        return alpha == 1.0 / 6 && beta == 0.5 ? x.hardsigmoid() : x.mul(alpha).add(beta).clamp(0, 1);
+      },
+      "alpha"_a = 1.0 / 6, "beta"_a = 0.5, "alpha * x + beta within 0 and 1.");
+  tensor.def("hardtanh", &Tensor::hardtanh, "min_val"_a = -1.0, "max_val"_a = 1.0, "x within bounds.");
+}
+
+// ---- x + y and the others
+
+namespace {
+
+struct Operator {
+  const char* name;
+  Tensor (Tensor::*function)(const Operand&) const;
+};
+constexpr Operator kOperators[] = {
+    {"add", &Tensor::add},       {"sub", &Tensor::sub},          {"mul", &Tensor::mul},
+    {"mod", &Tensor::mod},       {"pow", &Tensor::pow},          {"and", &Tensor::bitwise_and},
+    {"or", &Tensor::bitwise_or}, {"xor", &Tensor::bitwise_xor},  {"lshift", &Tensor::lshift},
+    {"rshift", &Tensor::rshift}, {"floordiv", &Tensor::floordiv}};
+constexpr Operator kComparisons[] = {{"__eq__", &Tensor::eq}, {"__ne__", &Tensor::ne},
+                                     {"__lt__", &Tensor::lt}, {"__le__", &Tensor::le},
+                                     {"__gt__", &Tensor::gt}, {"__ge__", &Tensor::ge}};
+
+// Python tries the other side, or says that the types do not go together.
+nb::object not_implemented() { return nb::borrow(Py_NotImplemented); }
+
+template <class F>
+void define(TensorClass& tensor, const std::string& name, F compute) {
+  tensor.def(("__" + name + "__").c_str(),
+             [compute](const Tensor& x, nb::handle other) {
+               const std::optional<Operand> y = try_operand(other);
+               return y ? nb::cast(compute(x, *y)) : not_implemented();
+             },
+             "other"_a.none());
+  tensor.def(("__r" + name + "__").c_str(),
+             [compute](const Tensor& x, nb::handle other) {
+               const std::optional<Operand> y = try_operand(other);
+               return y ? nb::cast(compute(left_of(*y, x), Operand(x))) : not_implemented();
+             },
+             "other"_a.none());
+  tensor.def(("__i" + name + "__").c_str(),
+             [compute](nb::handle self, nb::handle other) {
+               const std::optional<Operand> y = try_operand(other);
+               if (!y) return not_implemented();
+               const Tensor& x = nb::cast<const Tensor&>(self);
+               x.assign(compute(x, *y));
+               return nb::borrow(self);
+             },
+             "other"_a.none());
+}
+
+}  // namespace
+
+void bind_operators(TensorClass& tensor) {
+  for (const Operator& o : kOperators)
+    define(tensor, o.name, [f = o.function](const Tensor& x, const Operand& y) { return (x.*f)(y); });
+  define(tensor, "truediv", [](const Tensor& x, const Operand& y) { return x.div(y); });
+  define(tensor, "matmul", [](const Tensor& x, const Operand& y) {
+    if (!y.is_tensor()) throw ShapeError("@: expected two tensors, got a number");
+    return x.matmul(y.tensor());
+  });
+  for (const Operator& o : kComparisons)
+    tensor.def(
+        o.name,
+        [f = o.function](const Tensor& x, nb::handle other) {
+          const std::optional<Operand> y = try_operand(other);
+          return y ? nb::cast((x.*f)(*y)) : not_implemented();
+        },
+        "other"_a.none());
+  tensor.def("__neg__", &Tensor::neg);
+  tensor.def("__pos__", [](const Tensor& x) { return x; });
+  tensor.def("__abs__", &Tensor::abs);
+  tensor.def("__invert__", &Tensor::bitwise_not);
+  tensor.def("__round__", [](const Tensor& x) { return x.round(); });
+  tensor.def("__hash__", [](const Tensor& x) {
+    return static_cast<Py_hash_t>(reinterpret_cast<uintptr_t>(x.state().get()) >> 4);
+  });
+}
+
+}  // namespace quern::python

@@ -1,0 +1,67 @@
+// quern's errors as exceptions of Python: each is an Error, and also what Python calls such a thing.
+#include "python/src/bind.h"
+#include "quern/ir/error.h"
+
+namespace quern::python {
+namespace {
+
+struct Kinds {
+  PyObject *error, *shape, *dtype, *index, *device, *parse, *spec, *rewrite, *internal;
+} kinds;  // they live as long as the process does
+
+PyObject* make(nb::module_& m, const char* name, const char* doc, const nb::tuple& bases) {
+  const std::string full = std::string("quern.") + name;
+  PyObject* const made = PyErr_NewExceptionWithDoc(full.c_str(), doc, bases.ptr(), nullptr);
+  if (made == nullptr) nb::raise_python_error();
+  m.attr(name) = nb::handle(made);
+  return made;
+}
+
+void translate(const std::exception_ptr& thrown, void* /*payload*/) {
+  const auto set = [](PyObject* kind, const std::exception& e) { PyErr_SetString(kind, e.what()); };
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const ShapeError& e) {
+    set(kinds.shape, e);
+  } catch (const DTypeError& e) {
+    set(kinds.dtype, e);
+  } catch (const IndexError& e) {
+    set(kinds.index, e);
+  } catch (const DeviceError& e) {
+    set(kinds.device, e);
+  } catch (const ParseError& e) {
+    set(kinds.parse, e);
+  } catch (const SpecError& e) {
+    set(kinds.spec, e);
+  } catch (const RewriteError& e) {
+    set(kinds.rewrite, e);
+  } catch (const Error& e) {
+    set(kinds.error, e);
+  } catch (const InternalError& e) {
+    set(kinds.internal, e);
+  }
+}
+
+}  // namespace
+
+void bind_errors(nb::module_& m) {
+  const auto bases = [](auto... b) { return nb::make_tuple(nb::handle(b)...); };
+  kinds.error = make(m, "Error", "What was given cannot be: the text says what, and what was expected.",
+                     bases(PyExc_RuntimeError));
+  PyObject* const error = kinds.error;
+  kinds.shape = make(m, "ShapeError", "A shape that does not fit.", bases(error, PyExc_ValueError));
+  kinds.dtype = make(m, "DTypeError", "A dtype that does not fit.", bases(error, PyExc_TypeError));
+  kinds.index = make(m, "IndexError", "An index out of bounds, or of a kind that cannot index.",
+                     bases(error, PyExc_IndexError));
+  kinds.device = make(m, "DeviceError",
+                      "A device that there is not, or that cannot do what it was asked for.", bases(error));
+  kinds.parse = make(m, "ParseError", "Text that is no IR.", bases(error, PyExc_ValueError));
+  kinds.spec =
+      make(m, "SpecError", "A graph that breaks a rule of its level.", bases(error, PyExc_ValueError));
+  kinds.rewrite = make(m, "RewriteError", "Rewrite rules that never come to rest.", bases(error));
+  kinds.internal =
+      make(m, "InternalError", "A mistake of quern itself: please report it.", bases(PyExc_RuntimeError));
+  nb::register_exception_translator(&translate);
+}
+
+}  // namespace quern::python

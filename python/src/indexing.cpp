@@ -1,0 +1,105 @@
+// x[...], and looking up elsewhere.
+#include "python/src/bind.h"
+
+namespace quern::python {
+namespace {
+
+using namespace nb::literals;
+
+// A mask's size depends on its values: such an index runs.
+bool has_mask(const std::vector<Index>& all) {
+  for (const Index& i : all)
+    if (const Tensor* t = std::get_if<Tensor>(&i.value); t != nullptr && t->dtype().is_bool()) return true;
+  return false;
+}
+
+Tensor read(const Tensor& x, nb::handle h) {
+  const std::vector<Index> at = indices(h);
+  if (has_mask(at)) return without_lock([&] { return x.at(at); });
+  return x.at(at);
+}
+
+// Numbers of lists and arrays become those of the tensor.
+void write(const Tensor& x, nb::handle h, nb::handle given) {
+  const std::vector<Index> at = indices(h);
+  const bool is_one = is_tensor(given) || is_number(given);
+  const Operand value = is_one ? operand(given) : Operand(tensor_of(given, x.dtype(), ""));
+  without_lock([&] { (void)x.set(at, value); });
+}
+
+// The first `size` places of a flat mask that are true, and whether there are as many.
+struct Places {
+  Tensor at, exists;
+};
+Places first_places(const char* who, const Tensor& mask, int64_t size) {
+  if (size < 0) throw Error(std::string(who) + ": size is " + std::to_string(size) + ", expected 0 or more");
+  const Tensor so_far = mask.cast(dtypes::int64).cumsum(0);
+  const Tensor wanted = Tensor::arange(0, static_cast<double>(size), 1, {.dtype = dtypes::int64});
+  const Tensor at = so_far.unsqueeze(0).le(wanted.unsqueeze(1)).sum(1, false, dtypes::int64);
+  const int64_t last = mask.numel().value() - 1;
+  return {at.minimum(last), at.le(last)};
+}
+
+// Of as many elements as there are, for which it runs; or of `size`, filled up or cut.
+Tensor selected(const Tensor& x, const Tensor& mask, std::optional<int64_t> size, const Operand& fill) {
+  if (!size) return without_lock([&] { return x.masked_select(mask); });
+  if (!mask.dtype().is_bool())
+    throw DTypeError("masked_select: the mask must be bool, given " + mask.dtype().name());
+  const Tensor values = mask.where(x, x);  // of one shape
+  if (values.numel().value() == 0 && *size >= 0)
+    return Tensor::full({*size}, fill, {.dtype = x.dtype(), .device = x.device()});
+  const Tensor flat = mask.bitwise_or(values.zeros_like({.dtype = dtypes::bool_})).flatten();
+  const Places places = first_places("masked_select", flat, *size);
+  return places.exists.where(values.flatten().gather(0, places.at), fill).cast(x.dtype());
+}
+
+Tensor nonzero(const Tensor& x, std::optional<int64_t> size, const Operand& fill) {
+  if (!size) return without_lock([&] { return x.nonzero(); });
+  if ((x.ndim() == 0 || x.numel().value() == 0) && *size >= 0)
+    return Tensor::full({*size, x.ndim()}, fill, {.dtype = default_int()});
+  const Places places = first_places("nonzero", x.ne(0).flatten(), *size);
+  std::vector<Tensor> columns;
+  int64_t stride = x.numel().value();
+  for (const Dim& d : x.shape()) {
+    stride /= d.value();
+    columns.push_back(places.at.floordiv(stride).mod(d.value()));
+  }
+  return places.exists.unsqueeze(1).where(Tensor::stack(columns, 1), fill).cast(default_int());
+}
+
+}  // namespace
+
+void bind_indexing(TensorClass& tensor) {
+  tensor.def("__getitem__", &read, "indices"_a.none());
+  tensor.def("__setitem__", &write, "indices"_a.none(), "value"_a);
+  tensor.def("gather", &Tensor::gather, "dim"_a, "index"_a, "Elements along an axis, by index.");
+  tensor.def(
+      "scatter",
+      [](const Tensor& x, int64_t dim, const Tensor& index, const Operand& src,
+         const std::optional<std::string>& reduce) {
+        return x.scatter(dim, index, src, reduce.value_or(""));
+      },
+      "dim"_a, "index"_a, "src"_a, "reduce"_a = nb::none(),
+      "This with elements of src put where index says; 'add' or 'multiply' combines them.");
+  tensor.def("scatter_reduce", &Tensor::scatter_reduce, "dim"_a, "index"_a, "src"_a, "reduce"_a,
+             "include_self"_a = true,
+             "Elements of src combined where index says: 'sum', 'prod', 'mean', 'amax' or 'amin'.");
+  tensor.def("index_select", &Tensor::index_select, "dim"_a, "index"_a, "Slices along an axis, by index.");
+  tensor.def("masked_fill", &Tensor::masked_fill, "mask"_a, "value"_a, "The value where the mask is true.");
+  tensor.def(
+      "masked_select", &selected, "mask"_a, "size"_a = nb::none(), "fill_value"_a = 0,
+      "The elements where the mask is true, in one row. Runs, unless a size is given: then there are as "
+      "many, the last of them fill_value.");
+  tensor.def(
+      "nonzero", &nonzero, "size"_a = nb::none(), "fill_value"_a = 0,
+      "The indices of elements that are not zero, a row each. Runs, unless a size is given: then there "
+      "are as many rows, the last of them fill_value.");
+  tensor.def("sort", &Tensor::sort, "dim"_a = -1, "descending"_a = false,
+             "Sorted values and where they were.");
+  tensor.def("argsort", &Tensor::argsort, "dim"_a = -1, "descending"_a = false,
+             "Where the sorted values are.");
+  tensor.def("topk", &Tensor::topk, "k"_a, "dim"_a = -1, "largest"_a = true, "sorted_"_a = true,
+             "The k greatest (or least) values and where they are.");
+}
+
+}  // namespace quern::python

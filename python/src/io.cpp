@@ -1,0 +1,97 @@
+// Files of tensors.
+#include <nanobind/stl/map.h>
+
+#include "python/src/bind.h"
+#include "quern/io/gguf.h"
+#include "quern/io/npy.h"
+#include "quern/io/safetensors.h"
+#include "quern/io/torch.h"
+
+namespace quern::python {
+namespace {
+
+using namespace nb::literals;
+
+// A path, or a tensor that is a file.
+std::string path_of(nb::handle h) {
+  if (is_tensor(h)) {
+    const std::string device = nb::cast<const Tensor&>(h).device();
+    if (device.starts_with("DISK:")) return device.substr(5);
+    throw Error("expected a path, or a tensor that is a file (Tensor(path)), got a tensor on " + device);
+  }
+  return nb::cast<std::string>(nb::module_::import_("os").attr("fspath")(h));
+}
+
+nb::object value_of(const io::GgufValue& v) {
+  if (const auto* list = std::get_if<std::vector<io::GgufValue>>(&v.value)) {
+    nb::list all;
+    for (const io::GgufValue& part : *list) all.append(value_of(part));
+    return all;
+  }
+  return std::visit(
+      [](const auto& x) -> nb::object {
+        using T = std::decay_t<decltype(x)>;
+        if constexpr (std::is_same_v<T, std::string>)
+          // not all texts of such files are UTF-8
+          return nb::steal(PyUnicode_DecodeUTF8(x.data(), static_cast<Py_ssize_t>(x.size()), "replace"));
+        else if constexpr (std::is_same_v<T, std::vector<io::GgufValue>>)
+          return nb::none();
+        else
+          return nb::cast(x);
+      },
+      v.value);
+}
+
+}  // namespace
+
+void bind_io(nb::module_& m) {
+  struct Reader {
+    const char* name;
+    StateDict (*read)(const std::string&);
+    const char* doc;
+    const char* argument;
+  };
+  for (const Reader& r :
+       {Reader{"safe_load", &io::safe_load, "The tensors of a file of safetensors, by name.", "fn"},
+        Reader{"torch_load", &io::torch_load, "The tensors of a checkpoint of PyTorch, by name.", "t"},
+        Reader{"npz_load", &io::npz_load, "The arrays of a file .npz, by name.", "fn"}})
+    m.def(
+        r.name,
+        [read = r.read](nb::handle fn) {
+          const std::string path = path_of(fn);
+          return without_lock([&] { return read(path); });
+        },
+        nb::arg(r.argument), r.doc);
+  m.def(
+      "safe_load_metadata", [](nb::handle fn) { return io::safe_load_metadata(path_of(fn)); }, "t"_a,
+      "What a file of safetensors says beside its tensors.");
+  m.def(
+      "safe_save",
+      [](const StateDict& tensors, nb::handle fn, const std::optional<io::Metadata>& metadata) {
+        const std::string path = path_of(fn);
+        without_lock([&] { io::safe_save(tensors, path, metadata.value_or(io::Metadata())); });
+      },
+      "tensors"_a, "fn"_a, "metadata"_a = nb::none(), "Writes tensors as a file of safetensors.");
+  m.def(
+      "gguf_load",
+      [](nb::handle fn) {
+        const std::string path = path_of(fn);
+        const io::Gguf file = without_lock([&] { return io::gguf_load(path); });
+        nb::dict metadata;
+        for (const auto& [name, value] : file.metadata) metadata[name.c_str()] = value_of(value);
+        return nb::make_tuple(metadata, file.tensors);
+      },
+      "fn"_a, "What a file of GGUF says of its model, and its tensors by name.");
+  m.def(
+      "npy_load", [](nb::handle fn) { return io::npy_load(path_of(fn)); }, "fn"_a,
+      "The array of a file .npy.");
+  m.def(
+      "npy_save",
+      [](const Tensor& t, nb::handle fn) {
+        const std::string path = path_of(fn);
+        without_lock([&] { io::npy_save(t, path); });
+      },
+      "tensor"_a, "fn"_a, "Writes a file .npy.");
+}
+
+}  // namespace quern::python

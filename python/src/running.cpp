@@ -1,0 +1,240 @@
+// What a tensor is, its memory, its gradient, and running it.
+#include <algorithm>
+#include <new>
+#include <unordered_set>
+
+#include "python/src/bind.h"
+#include "quern/ir/movement.h"
+#include "quern/ir/sharding.h"
+#include "quern/tensor/training.h"
+#include "quern/tensor/unsaid.h"
+
+namespace quern::python {
+namespace {
+
+using namespace nb::literals;
+
+// Several devices are a tuple of names.
+nb::object device_of(const Tensor& x) {
+  const Texts devices = x.devices();
+  if (devices.empty()) return nb::str(default_device().c_str());
+  if (devices.size() == 1) return nb::str(devices[0].c_str());
+  nb::list all;
+  for (const std::string& d : devices) all.append(nb::str(d.c_str()));
+  return nb::tuple(all);
+}
+
+std::vector<std::string> names(nb::handle h) {
+  if (nb::isinstance<nb::str>(h)) return {nb::cast<std::string>(h)};
+  std::vector<std::string> all;
+  for (nb::handle part : nb::borrow<nb::sequence>(h)) all.push_back(device(part));
+  return all;
+}
+
+Tensor moved(const Tensor& x, nb::handle to) {
+  if (nb::isinstance<nb::tuple>(to) || nb::isinstance<nb::list>(to)) return x.shard(names(to));
+  return x.to(to.is_none() ? default_device() : device(to));
+}
+
+nb::object realized(nb::handle self, const nb::args& others, bool /*do_update_stats*/) {
+  std::vector<Tensor> all = {nb::cast<const Tensor&>(self)};
+  for (nb::handle o : others) all.push_back(nb::cast<const Tensor&>(o));
+  without_lock([&] { Tensor::realize_all(all); });
+  return nb::borrow(self);
+}
+
+nb::object assigned(nb::handle self, nb::handle value) {
+  const Tensor& x = nb::cast<const Tensor&>(self);
+  std::optional<Operand> given = try_operand(value);
+  if (!given) given = Operand(tensor_of(value, {}, ""));
+  if (given->is_tensor() && given->tensor().dtype() != x.dtype() && !is_tensor(value))
+    given = Operand(given->tensor().cast(x.dtype()));
+  x.assign(*given);
+  return nb::borrow(self);
+}
+
+std::vector<Tensor> gradients(const Tensor& x, const nb::args& targets, const std::optional<Tensor>& seed) {
+  std::vector<Tensor> of;
+  for (nb::handle t : targets) {
+    if (!is_tensor(t)) wrong_type("a Tensor", t);
+    of.push_back(nb::cast<const Tensor&>(t));
+  }
+  return x.gradient(of, seed);
+}
+
+// Gradients for the tensors that require them. If the value depends on none such, then for all floats of this
+// thread that it depends on, and of which nothing was said.
+void run_backward(const Tensor& x, const std::optional<Tensor>& seed) {
+  const NodeList nodes = x.uop().toposort();
+  const std::unordered_set<UOp> below(nodes.begin(), nodes.end());
+  const auto is_below = [&](const std::shared_ptr<detail::TensorState>& s) {
+    const UOp node = s->get();
+    return below.contains(base_of(node));  // views of views are one view
+  };
+  struct Asked {  // for as long as this lasts
+    std::vector<std::shared_ptr<detail::TensorState>> states;
+    ~Asked() {
+      for (const auto& s : states) s->requires_grad.reset();
+    }
+  } asked;
+  if (std::ranges::none_of(detail::states_with_grad(), is_below))
+    for (const auto& s : detail::states_unsaid())
+      if (s->get().dtype().is_float() && is_below(s)) {
+        s->requires_grad = true;
+        asked.states.push_back(s);
+      }
+  x.backward(seed);
+}
+
+// A Training that stays: it says what holds now, and nobody puts back what was.
+void set_training(bool on) {
+  alignas(Training) std::byte memory[sizeof(Training)];
+  new (memory) Training(on);
+}
+
+std::vector<Tensor> run_custom_kernel(nb::handle self, const nb::args& others, const nb::callable& body,
+                                      const nb::object& gradient) {
+  std::vector<Tensor> arguments = {nb::cast<const Tensor&>(self)};
+  for (nb::handle o : others) arguments.push_back(nb::cast<const Tensor&>(o));
+  const auto make = [&](const UOps& params) {
+    nb::list given;
+    for (const UOp& p : params) given.append(nb::cast(p));
+    const nb::object made = body(*nb::tuple(given));
+    if (!nb::isinstance<UOp>(made)) wrong_type("a UOp from the function of a kernel", made);
+    return nb::cast<UOp>(made);
+  };
+  KernelGradient backward;
+  if (!gradient.is_none()) {
+    const std::shared_ptr<void> kept = keep_alive(gradient);
+    backward = [kept](const std::vector<Tensor>& grads, const std::vector<Tensor>& args) {
+      const nb::gil_scoped_acquire lock;
+      const nb::handle function(static_cast<PyObject*>(kept.get()));
+      const nb::object result = function(nb::cast(grads), nb::cast(args));
+      return nb::cast<std::vector<std::optional<Tensor>>>(result);
+    };
+  }
+  return custom_kernel(arguments, make, backward);
+}
+
+}  // namespace
+
+void bind_running(TensorClass& tensor) {
+  tensor.def_prop_ro("uop", &Tensor::uop, "The node that computes or holds the values.");
+  tensor.def_prop_ro("dtype", &Tensor::dtype, "The type of the elements.");
+  tensor.def_prop_ro("shape", &Tensor::shape, "The sizes of the axes; symbolic ones are UOps.");
+  tensor.def_prop_ro("ndim", &Tensor::ndim, "The number of axes.");
+  tensor.def_prop_ro("device", &device_of, "Where it is: a name, or several.");
+  tensor.def("numel", &Tensor::numel, "The number of elements.");
+  tensor.def("element_size", [](const Tensor& x) { return x.dtype().bytes(); }, "Bytes of an element.");
+  tensor.def(
+      "nbytes", [](const Tensor& x) { return x.numel().value() * x.dtype().bytes(); },
+      "Bytes of all elements.");
+  tensor.def(
+      "size",
+      [](const Tensor& x, std::optional<int64_t> axis) {
+        return axis ? to_python(x.size(*axis)) : to_python(x.shape());
+      },
+      "dim"_a = nb::none(), "The size of an axis, or the shape.");
+  tensor.def("is_floating_point", &Tensor::is_floating_point, "Whether its elements are floats.");
+  tensor.def(
+      "is_realized", [](const Tensor& x) { return memory_base(x.uop()).op() == Op::BUFFER; },
+      "Whether its values are in memory.");
+
+  tensor.def("realize", &realized, "lst"_a, "do_update_stats"_a = true,
+             "Computes it, and the tensors given with it, together.");
+  tensor.def(
+      "schedule", [](const Tensor& x) { return without_lock([&] { return x.schedule(); }); },
+      "The steps that realize() would take, as text.");
+  tensor.def("assign", &assigned, "x"_a, "Writes into the memory of this tensor: views of it see it.");
+  tensor.def(
+      "replace",
+      [](nb::handle self, const Tensor& x) {
+        nb::cast<const Tensor&>(self).replace(x);
+        return nb::borrow(self);
+      },
+      "x"_a, "This tensor is another value from now on.");
+  tensor.def("detach", &Tensor::detach, "The same values, through which no gradient flows.");
+  tensor.def("contiguous", &Tensor::contiguous, "In memory of its own, elements in order.");
+  tensor.def("contiguous_backward", &Tensor::contiguous_backward, "Its gradient is in memory of its own.");
+  tensor.def(
+      "clone", [](const Tensor& x, nb::handle to) { return to.is_none() ? x.clone() : moved(x, to).clone(); },
+      "device"_a = nb::none(), "A copy with memory of its own.");
+  tensor.def("to", &moved, "device"_a.none(), "On another device, or on several.");
+  tensor.def(
+      "to_",
+      [](nb::handle self, nb::handle to) {
+        const Tensor& x = nb::cast<const Tensor&>(self);
+        x.replace(moved(x, to));
+        return nb::borrow(self);
+      },
+      "device"_a.none(), "This tensor is on another device from now on.");
+  tensor.def(
+      "shard",
+      [](const Tensor& x, nb::handle devices, std::optional<int64_t> axis) {
+        return x.shard(names(devices), axis);
+      },
+      "devices"_a, "axis"_a = nb::none(), "Cut on an axis over devices; without one, whole on each.");
+  tensor.def(
+      "shard_",
+      [](nb::handle self, nb::handle devices, std::optional<int64_t> axis) {
+        const Tensor& x = nb::cast<const Tensor&>(self);
+        x.replace(x.shard(names(devices), axis));
+        return nb::borrow(self);
+      },
+      "devices"_a, "axis"_a = nb::none(), "shard(), of this tensor itself.");
+
+  tensor.def_prop_rw(
+      "requires_grad",
+      [](const Tensor& x) -> nb::object {
+        const std::optional<bool>& said = x.state()->requires_grad;
+        return said ? nb::object(nb::bool_(*said)) : nb::none();
+      },
+      [](const Tensor& x, nb::handle value) {
+        if (value.is_none())
+          x.state()->requires_grad.reset();
+        else
+          x.set_requires_grad(nb::cast<bool>(value));
+      },
+      nb::for_setter("value"_a.none()),
+      "Whether backward() computes a gradient for it; None: nothing was said.");
+  tensor.def(
+      "requires_grad_",
+      [](nb::handle self, bool value) {
+        nb::cast<const Tensor&>(self).set_requires_grad(value);
+        return nb::borrow(self);
+      },
+      "requires_grad"_a = true, "Sets requires_grad, and returns this tensor.");
+  tensor.def_prop_rw(
+      "is_param", [](const Tensor& x) { return !x.refuses_grad(); },
+      [](const Tensor& x, bool value) { x.set_requires_grad(value); },
+      "Whether optimisers change it: not if it refuses gradients.");
+  tensor.def(
+      "is_param_",
+      [](nb::handle self, bool value) {
+        nb::cast<const Tensor&>(self).set_requires_grad(value);
+        return nb::borrow(self);
+      },
+      "is_param"_a = true, "Sets is_param, and returns this tensor.");
+  tensor.def_prop_rw(
+      "grad", &Tensor::grad, [](const Tensor& x, const std::optional<Tensor>& g) { x.set_grad(g); },
+      nb::for_setter("value"_a.none()), "What backward() added up; None before.");
+  tensor.def(
+      "backward",
+      [](nb::handle self, const std::optional<Tensor>& seed) {
+        run_backward(nb::cast<const Tensor&>(self), seed);
+        return nb::borrow(self);
+      },
+      "gradient"_a = nb::none(),
+      "Adds gradients of this to the grad of all tensors that require them; if it depends on none such, to "
+      "that of "
+      "all floats it depends on that do not refuse.");
+  tensor.def("gradient", &gradients, "targets"_a, "gradient"_a = nb::none(),
+             "Gradients of this by each of the targets.");
+  tensor.def("custom_kernel", &run_custom_kernel, "lst"_a, "fxn"_a, "grad_fxn"_a = nb::none(),
+             "Runs a kernel that a function writes as nodes over a PARAM for each tensor.");
+  tensor.def_prop_rw_static(
+      "training", [](nb::handle) { return is_training(); }, [](nb::handle, bool on) { set_training(on); },
+      "Whether a model is being trained: dropout and batch statistics ask.");
+}
+
+}  // namespace quern::python

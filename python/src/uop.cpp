@@ -1,0 +1,313 @@
+// UOp: the nodes that programs are made of, and sizes that are known later.
+#include <nanobind/stl/map.h>
+
+#include "python/src/bind.h"
+#include "quern/ir/arg_text.h"
+#include "quern/ir/parse.h"
+#include "quern/ir/rewrite.h"
+#include "quern/ir/spec.h"
+
+namespace quern::python {
+namespace {
+
+using namespace nb::literals;
+
+// ---- arguments: None, numbers, texts, tuples; those of many fields as text
+
+nb::object value_of(const Arg& arg, DType dtype) {
+  switch (arg.kind()) {
+    case ArgKind::None: return nb::none();
+    case ArgKind::Const:
+      return arg.constant().is_invalid() ? nb::object(nb::str("invalid")) : number_of(arg.constant(), dtype);
+    case ArgKind::Int: return nb::int_(arg.integer());
+    case ArgKind::Ints: return nb::tuple(nb::cast(arg.ints()));
+    case ArgKind::Text: return nb::str(arg.text().c_str());
+    case ArgKind::Texts: return nb::tuple(nb::cast(arg.texts()));
+    case ArgKind::Variable:
+      return nb::make_tuple(arg.variable().name, arg.variable().min, arg.variable().max);
+    case ArgKind::Range: return nb::make_tuple(arg.range().id, std::string(name(arg.range().kind)));
+    case ArgKind::Reduce: return nb::make_tuple(arg.reduce().op, nb::tuple(nb::cast(arg.reduce().axes)));
+    default: {
+      std::string text;
+      print_arg(text, arg, arg.kind());
+      return nb::str(text.c_str());
+    }
+  }
+}
+
+[[noreturn]] void wrong_arg(Op op, const char* expected, nb::handle given) {
+  wrong_type((std::string(name(op)) + ": " + expected + " as its argument").c_str(), given);
+}
+
+Arg arg_from(Op op, DType dtype, nb::handle h) {
+  if (h.is_none()) return {};
+  const auto part = [&](size_t i) { return nb::borrow<nb::sequence>(h)[i]; };
+  const auto is_tuple_of = [&](size_t n) { return nb::isinstance<nb::tuple>(h) && nb::len(h) == n; };
+  switch (info(op).arg) {
+    case ArgKind::Const:
+      if (nb::isinstance<nb::str>(h) && nb::cast<std::string>(h) == "invalid") return Const::invalid();
+      if (!is_number(h)) wrong_arg(op, "a number", h);
+      return operand(h).constant(dtype).value();
+    case ArgKind::Int: return int_list(h).values().at(0);
+    case ArgKind::Ints: return int_list(h).values();
+    case ArgKind::Text: return nb::cast<std::string>(h);
+    case ArgKind::Texts:
+      if (nb::isinstance<nb::str>(h)) return Texts{nb::cast<std::string>(h)};
+      return nb::cast<Texts>(h);
+    case ArgKind::Variable:
+      if (!is_tuple_of(3)) wrong_arg(op, "(name, min, max)", h);
+      return VariableArg{nb::cast<std::string>(part(0)), nb::cast<int64_t>(part(1)),
+                         nb::cast<int64_t>(part(2))};
+    case ArgKind::Range: {
+      if (!is_tuple_of(2)) wrong_arg(op, "(id, kind)", h);
+      const std::optional<AxisKind> kind = axis_kind_named(nb::cast<std::string>(part(1)));
+      if (!kind) wrong_arg(op, "(id, kind), with a kind such as 'LOOP'", h);
+      return RangeArg{nb::cast<int64_t>(part(0)), *kind};
+    }
+    case ArgKind::Reduce:
+      if (!is_tuple_of(2)) wrong_arg(op, "(op, axes)", h);
+      return ReduceArg{nb::cast<Op>(part(0)), int_list(part(1)).values(), 1};
+    case ArgKind::Kernel:
+      if (!nb::isinstance<nb::str>(h)) wrong_arg(op, "the name of a kernel", h);
+      return KernelArg{nb::cast<std::string>(h), {}, {}};
+    default: {
+      if (!nb::isinstance<nb::str>(h)) wrong_arg(op, "nothing, or its text,", h);
+      const std::string text = nb::cast<std::string>(h);
+      Lexer lexer(text);
+      return parse_arg(lexer, info(op).arg);
+    }
+  }
+}
+
+Arg tag_from(nb::handle h) {
+  if (h.is_none()) return {};
+  if (nb::isinstance<nb::str>(h)) return nb::cast<std::string>(h);
+  if (nb::isinstance<nb::tuple>(h)) return int_list(h).values();
+  return int_list(h).values().at(0);
+}
+
+UOp make(Op op, std::optional<DType> dtype, const UOps& src, nb::handle arg, nb::handle tag) {
+  const DType type = dtype.value_or(dtypes::void_);
+  for (const UOp& s : src)
+    if (!s) throw Error("UOp: a source is no node");
+  UOp made = UOp::make(op, type, src, arg_from(op, type, arg), tag_from(tag));
+  check_node(made);
+  return made;
+}
+
+UOp replaced(const UOp& u, const nb::kwargs& changes) {
+  Op op = u.op();
+  DType type = u.dtype();
+  UOps src(u.src().begin(), u.src().end());
+  nb::object arg, tag;
+  for (const auto& [key, value] : changes) {
+    const std::string what = nb::cast<std::string>(key);
+    if (what == "op")
+      op = nb::cast<Op>(value);
+    else if (what == "dtype")
+      type = dtype(value);
+    else if (what == "src")
+      src = nb::cast<UOps>(value);
+    else if (what == "arg")
+      arg = nb::borrow(value);
+    else if (what == "tag")
+      tag = nb::borrow(value);
+    else
+      throw Error("replace: a node has op, dtype, src, arg and tag, and no " + what);
+  }
+  UOp made = UOp::make(op, type, src, arg.is_valid() ? arg_from(op, type, arg) : u.arg(),
+                       tag.is_valid() ? tag_from(tag) : u.tag());
+  check_node(made);
+  return made;
+}
+
+// ---- arithmetic
+
+std::optional<UOp> beside(const UOp& u, nb::handle h) {
+  if (nb::isinstance<UOp>(h)) return nb::cast<UOp>(h);
+  if (!is_number(h)) return {};
+  return operand(h).constant(u.dtype());
+}
+
+template <class F>
+void arithmetic(nb::class_<UOp>& uop, const std::string& name, F compute) {
+  uop.def(("__" + name + "__").c_str(), [compute](const UOp& u, nb::handle other) {
+    const std::optional<UOp> v = beside(u, other);
+    return v ? nb::cast(compute(u, *v)) : nb::borrow(Py_NotImplemented);
+  });
+  uop.def(("__r" + name + "__").c_str(), [compute](const UOp& u, nb::handle other) {
+    const std::optional<UOp> v = beside(u, other);
+    return v ? nb::cast(compute(*v, u)) : nb::borrow(Py_NotImplemented);
+  });
+}
+
+template <class F>
+void comparison(nb::class_<UOp>& uop, const char* name, F compute) {
+  uop.def(name, [compute](const UOp& u, nb::handle other) {
+    const std::optional<UOp> v = beside(u, other);
+    return v ? nb::cast(compute(u, *v)) : nb::borrow(Py_NotImplemented);
+  });
+}
+
+UOp rewritten(const UOp& root, const nb::callable& rewrite, const std::vector<Op>& roots, bool bottom_up,
+              const std::string& pass) {
+  OpSet from = roots.empty() ? ops::all : OpSet();
+  for (const Op o : roots) from.insert(o);
+  const Rules rules({Rule(
+      op(from).as("node"),
+      [&rewrite](const UOp& node) {
+        const nb::object result = rewrite(node);
+        if (result.is_none()) return UOp();
+        if (!nb::isinstance<UOp>(result)) wrong_type("a UOp or None from a rule", result);
+        return nb::cast<UOp>(result);
+      },
+      "rules written in Python")});
+  RewriteOptions options;
+  options.order = bottom_up ? Order::before_sources : Order::after_sources;
+  options.name = pass;
+  return graph_rewrite(root, rules, options);
+}
+
+nb::object bound_of(const UOp& u, bool least) {
+  if (!u.dtype().is_int() && !u.dtype().is_bool()) return nb::float_(least ? -INFINITY : INFINITY);
+  const wide value = least ? u.vmin() : u.vmax();
+  return nb::steal(PyLong_FromString(to_string(value).c_str(), nullptr, 10));
+}
+
+}  // namespace
+
+void bind_uop(nb::module_& m) {
+  nb::enum_<Op> all(m, "Ops", "The operations of nodes.");
+  for (int i = 0; i < kOpCount; i++) all.value(kOps[i].name.data(), static_cast<Op>(i));
+
+  nb::class_<UOp> uop(m, "UOp", "A node: an op, a dtype, sources and an argument. Equal nodes are one.");
+  uop.def(
+      "__init__",
+      [](UOp* self, Op op, std::optional<DType> dtype, const UOps& src, nb::handle arg, nb::handle tag) {
+        new (self) UOp(make(op, dtype, src, arg, tag));
+      },
+      "op"_a, "dtype"_a = nb::none(), "src"_a = nb::make_tuple(), "arg"_a = nb::none(), "tag"_a = nb::none());
+  uop.def_prop_ro("op", &UOp::op);
+  uop.def_prop_ro("dtype", &UOp::dtype);
+  uop.def_prop_ro("src",
+                  [](const UOp& u) { return nb::tuple(nb::cast(UOps(u.src().begin(), u.src().end()))); });
+  uop.def_prop_ro("arg", [](const UOp& u) { return value_of(u.arg(), u.dtype()); });
+  uop.def_prop_ro("tag", [](const UOp& u) { return value_of(u.tag(), u.dtype()); });
+  uop.def_prop_ro("shape", [](const UOp& u) { return to_python(shape_from(u.shape())); });
+  uop.def_prop_ro("device", [](const UOp& u) { return nb::tuple(nb::cast(u.device())); });
+  uop.def_prop_ro("ranges", [](const UOp& u) { return nb::tuple(nb::cast(u.ranges())); });
+  uop.def_prop_ro("key", &UOp::key, "128 bits of the structure, the same in every process.");
+  uop.def_prop_ro("vmin", [](const UOp& u) { return bound_of(u, true); }, "The least that it can be.");
+  uop.def_prop_ro("vmax", [](const UOp& u) { return bound_of(u, false); }, "The greatest that it can be.");
+  uop.def("replace", &replaced, "changes"_a, "A copy with another op, dtype, src, arg or tag.");
+  uop.def("rtag", [](const UOp& u, nb::handle tag) { return u.rtag(tag_from(tag)); }, "tag"_a.none());
+  uop.def("cast", [](const UOp& u, nb::handle to) { return u.cast(dtype(to)); }, "dtype"_a);
+  uop.def("bitcast", [](const UOp& u, nb::handle to) { return u.bitcast(dtype(to)); }, "dtype"_a);
+  uop.def("const_like", [](const UOp& u, nb::handle v) { return operand(v).constant(u.dtype()); }, "b"_a);
+  uop.def("bind", &UOp::bind, "value"_a, "A variable with a value.");
+  uop.def(
+      "unbind",
+      [](const UOp& u) {
+        if (u.op() != Op::BIND || u.src().size() != 2)
+          throw Error("unbind: not a variable with a value: " + u.text());
+        return u.unbind();
+      },
+      "The variable and its value.");
+  uop.def("simplify", &UOp::simplify);
+  uop.def(
+      "substitute",
+      [](const UOp& u, const nb::dict& map) {
+        std::unordered_map<UOp, UOp> replacements;
+        for (const auto& [from, to] : map) replacements.emplace(nb::cast<UOp>(from), nb::cast<UOp>(to));
+        return u.substitute(replacements);
+      },
+      "dvars"_a, "All occurrences of the keys become their values.");
+  uop.def(
+      "toposort",
+      [](const UOp& u) {
+        nb::list nodes;
+        const NodeList sorted = u.toposort();
+        for (const UOp& n : sorted) nodes.append(nb::cast(n));
+        return nodes;
+      },
+      "Everything it is made from, sources first, itself last.");
+  uop.def("variables", &UOp::variables);
+  uop.def(
+      "alu",
+      [](const UOp& u, Op op, const nb::args& others) {
+        UOps operands = {u};
+        for (nb::handle o : others) {
+          const std::optional<UOp> v = beside(u, o);
+          if (!v) wrong_type("a UOp or a number", o);
+          operands.push_back(*v);
+        }
+        if (!is_alu(op) || std::cmp_not_equal(operands.size(), info(op).least_sources))
+          throw Error("alu: " + std::string(name(op)) + " of " + std::to_string(operands.size()) +
+                      " operands");
+        return UOp::alu(op, operands);
+      },
+      "op"_a, "src"_a);
+  uop.def_static(
+      "const", [](nb::handle type, nb::handle value) { return operand(value).constant(dtype(type)); },
+      "dtype"_a, "b"_a, "A constant.");
+  uop.def_static(
+      "variable",
+      [](const std::string& name, int64_t least, int64_t most, std::optional<DType> type) {
+        return UOp::variable(name, least, most, type.value_or(dtypes::index));
+      },
+      "name"_a, "min_val"_a, "max_val"_a, "dtype"_a = nb::none(), "An integer that is known later.");
+  uop.def_static(
+      "range",
+      [](const Dim& end, int64_t id, const std::string& kind) {
+        const std::optional<AxisKind> axis = axis_kind_named(kind);
+        if (!axis) throw Error("range: there is no kind " + kind);
+        return UOp::range(end.uop(), id, *axis);
+      },
+      "end"_a, "axis_id"_a, "axis_type"_a = "LOOP", "A loop.");
+  uop.def_static("sink", [](const nb::args& src) { return UOp::sink(nb::cast<UOps>(src)); }, "src"_a);
+  uop.def_static(
+      "parse", [](const std::string& text) { return parse(text); }, "text"_a, "A graph from its text.");
+  uop.def(
+      "where",
+      [](const UOp& u, nb::handle yes, nb::handle no) {
+        const UOp known = nb::isinstance<UOp>(yes)  ? nb::cast<UOp>(yes)
+                          : nb::isinstance<UOp>(no) ? nb::cast<UOp>(no)
+                                                    : u;
+        const std::optional<UOp> a = beside(known, yes), b = beside(known, no);
+        if (!a) wrong_type("a UOp or a number", yes);
+        if (!b) wrong_type("a UOp or a number", no);
+        return where(u, *a, *b);
+      },
+      "x"_a, "y"_a);
+
+  arithmetic(uop, "add", [](const UOp& a, const UOp& b) { return a + b; });
+  arithmetic(uop, "sub", [](const UOp& a, const UOp& b) { return a - b; });
+  arithmetic(uop, "mul", [](const UOp& a, const UOp& b) { return a * b; });
+  arithmetic(uop, "truediv", [](const UOp& a, const UOp& b) { return a / b; });
+  arithmetic(uop, "floordiv", [](const UOp& a, const UOp& b) { return a / b; });
+  arithmetic(uop, "mod", [](const UOp& a, const UOp& b) { return a % b; });
+  arithmetic(uop, "and", [](const UOp& a, const UOp& b) { return a & b; });
+  arithmetic(uop, "or", [](const UOp& a, const UOp& b) { return a | b; });
+  arithmetic(uop, "xor", [](const UOp& a, const UOp& b) { return a ^ b; });
+  arithmetic(uop, "lshift", [](const UOp& a, const UOp& b) { return a << b; });
+  arithmetic(uop, "rshift", [](const UOp& a, const UOp& b) { return a >> b; });
+  comparison(uop, "__lt__", [](const UOp& a, const UOp& b) { return a < b; });
+  comparison(uop, "__le__", [](const UOp& a, const UOp& b) { return a <= b; });
+  comparison(uop, "__gt__", [](const UOp& a, const UOp& b) { return a > b; });
+  comparison(uop, "__ge__", [](const UOp& a, const UOp& b) { return a >= b; });
+  comparison(uop, "eq", [](const UOp& a, const UOp& b) { return eq(a, b); });
+  comparison(uop, "ne", [](const UOp& a, const UOp& b) { return ne(a, b); });
+  comparison(uop, "maximum", [](const UOp& a, const UOp& b) { return max(a, b); });
+  comparison(uop, "minimum", [](const UOp& a, const UOp& b) { return min(a, b); });
+  uop.def("__neg__", [](const UOp& u) { return -u; });
+  uop.def("__invert__", [](const UOp& u) { return ~u; });
+  uop.def(
+      "__eq__",
+      [](const UOp& a, nb::handle b) { return nb::isinstance<UOp>(b) && same(a, nb::cast<UOp>(b)); },
+      "other"_a.none());
+  uop.def("__hash__", [](const UOp& u) { return static_cast<Py_hash_t>(u.hash() >> 1); });
+  uop.def("__repr__", &UOp::text);
+  m.def("rewrite_nodes", &rewritten, "root"_a, "rewrite"_a, "roots"_a, "bottom_up"_a, "name"_a);
+}
+
+}  // namespace quern::python

@@ -1,0 +1,216 @@
+// The values of tensors for Python: arrays, lists, bytes, numbers.
+#include <cstring>
+#include <sstream>
+
+#include "python/src/arrays.h"
+#include "quern/engine/outputs.h"
+#include "quern/engine/realize.h"
+#include "quern/ir/movement.h"
+#include "quern/ir/sharding.h"
+#include "quern/runtime/buffer.h"
+#include "quern/schedule/memory_view.h"
+
+namespace quern::python {
+
+using namespace nb::literals;
+
+// ---- to Python
+
+nb::object number_of(const Const& value, DType dtype) {
+  if (dtype.is_bool()) return nb::bool_(value.as_bool());
+  if (dtype.is_float()) return nb::float_(value.as_float());
+  if (dtype.is_unsigned()) return nb::int_(static_cast<uint64_t>(value.as_int()));
+  return nb::int_(value.as_int());
+}
+
+namespace {
+
+nb::dlpack::dtype code_of(DType d) {
+  using Code = nb::dlpack::dtype_code;
+  const Code code = d.is_bool()             ? Code::Bool
+                    : d == dtypes::bfloat16 ? Code::Bfloat
+                    : d == dtypes::fp8e4m3  ? Code::Float8_E4M3FN
+                    : d == dtypes::fp8e5m2  ? Code::Float8_E5M2
+                    : d.is_float()          ? Code::Float
+                    : d.is_unsigned()       ? Code::UInt
+                                            : Code::Int;
+  return {static_cast<uint8_t>(code), static_cast<uint8_t>(d.bytes() * 8), 1};
+}
+
+// The elements in order, and the sizes, which are numbers now.
+struct Values {
+  std::vector<std::byte> bytes;
+  Ints shape;
+  DType dtype;
+};
+
+Values values_of(const Tensor& x) {
+  return without_lock(
+      [&] { return Values{x.bytes(), known_sizes(with_values(x.uop()).shape()), x.dtype()}; });
+}
+
+nb::object nested(const Values& values, size_t axis, size_t& at) {
+  if (axis == values.shape.size()) {
+    const auto size = static_cast<size_t>(values.dtype.bytes());
+    uint64_t bits = 0;
+    std::memcpy(&bits, values.bytes.data() + size * at++, size);
+    return number_of(from_bits(bits, values.dtype), values.dtype);
+  }
+  nb::list list;
+  for (int64_t i = 0; i < values.shape[axis]; i++) list.append(nested(values, axis + 1, at));
+  return list;
+}
+
+// An array of some framework over bytes that it owns.
+template <class Framework>
+nb::object owning_array(Values values) {
+  auto* const kept = new Values(std::move(values));
+  const nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<Values*>(p); });
+  kept->bytes.reserve(1);
+  const std::vector<size_t> shape(kept->shape.begin(), kept->shape.end());
+  const nb::ndarray<Framework> array(kept->bytes.data(), shape.size(), shape.data(), owner, nullptr,
+                                     code_of(kept->dtype), nb::device::cpu::value);
+  return nb::cast(array);
+}
+
+// NumPy has neither bfloat16 nor floats of 8 bits.
+Tensor known_to_numpy(const Tensor& x) {
+  return x.dtype() == dtypes::bfloat16 || x.dtype().is_fp8() ? x.cast(dtypes::float32) : x;
+}
+
+nb::object to_numpy(const Tensor& x) { return owning_array<nb::numpy>(values_of(known_to_numpy(x))); }
+
+nb::object as_array(const Tensor& x, nb::handle dtype, nb::handle /*copy*/) {
+  nb::object array = to_numpy(x);
+  return dtype.is_none() ? array : array.attr("astype")(dtype);
+}
+
+// Memory of the host that holds the elements in order: the tensor's own where it can be, else a copy.
+struct HostMemory {
+  UOp node;
+  BufferPtr buffer;
+  std::byte* at;
+};
+HostMemory host_memory(const Tensor& given) {
+  Tensor x = given;
+  x.realize();
+  const Texts devices = x.devices();
+  if (devices.size() != 1 || !Device::get(devices[0]).is_host_memory()) x = x.to("CPU").realize();
+  UOp u = with_values(x.uop());
+  std::optional<MemoryView> view = contiguous_view(u);
+  if (!view || view->memory.op() != Op::BUFFER || !view->offset.is_int_const()) {
+    u = realize_copy(quern::contiguous(u));
+    view = contiguous_view(u);
+  }
+  const BufferPtr buffer = buffer_of(view->memory);
+  const auto offset = static_cast<int64_t>(view->offset.int_value()) * u.dtype().bytes();
+  return {u, buffer, static_cast<std::byte*>(buffer->memory()) + offset};
+}
+
+nb::object shared_array(const Tensor& x) {
+  auto* const kept = new HostMemory(without_lock([&] { return host_memory(x); }));
+  const nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<HostMemory*>(p); });
+  const Ints sizes = known_sizes(kept->node.shape());
+  const std::vector<size_t> shape(sizes.begin(), sizes.end());
+  return nb::cast(nb::ndarray<nb::array_api>(kept->at, shape.size(), shape.data(), owner, nullptr,
+                                             code_of(x.dtype()), nb::device::cpu::value));
+}
+
+Tensor from_shared(nb::handle data) {
+  nb::ndarray<nb::c_contig, nb::device::cpu> array;
+  if (!nb::try_cast(data, array, false)) return from_array(data, "");
+  Shape shape;
+  for (size_t i = 0; i < array.ndim(); i++) shape.emplace_back(array.shape(i));
+  const DType dtype = dtype_of(array.dtype());
+  const auto address = reinterpret_cast<uintptr_t>(array.data());
+  if (address % static_cast<size_t>(dtype.bytes()) != 0 || !Device::get(default_device()).is_host_memory())
+    return from_array(data, "");
+  return Tensor::from_blob(array.data(), shape, dtype, keep_alive(nb::cast(array)), "");
+}
+
+Const one_element(const Tensor& x) {
+  return without_lock([&] { return x.item_const(); });
+}
+
+nb::object item(const Tensor& x) { return number_of(one_element(x), x.dtype()); }
+
+bool is_realized(const UOp& u) { return memory_base(u).op() == Op::BUFFER; }
+
+std::string text(const Tensor& x) {
+  const std::string where = x.device().empty() ? default_device() : x.device();
+  const std::string sizes = nb::cast<std::string>(nb::str(to_python(x.shape())));
+  std::string head = "<Tensor " + where + " " + x.dtype().name() + " " + sizes;
+  if (!is_realized(x.uop())) return head + ">";
+  std::ostringstream values;
+  without_lock([&] { values << x; });
+  const bool one_line = values.str().find('\n') == std::string::npos;
+  return head + (one_line ? " " : "\n") + values.str() + ">";
+}
+
+}  // namespace
+
+void bind_values(TensorClass& tensor) {
+  tensor.def(
+      "__init__",
+      [](Tensor* self, nb::handle data, nb::handle device, std::optional<DType> dtype, nb::handle grad) {
+        new (self) Tensor(tensor_of(data, dtype, python::device(device)));
+        if (!grad.is_none()) self->set_requires_grad(nb::cast<bool>(grad));
+      },
+      "data"_a = nb::none(), "device"_a = nb::none(), "dtype"_a = nb::none(), "requires_grad"_a = nb::none(),
+      "A tensor of a number, nested lists, an array, bytes, a UOp, or the file of a path.");
+  tensor.def("numpy", &to_numpy, "The values as an array of NumPy. Runs.");
+  tensor.def("__array__", &as_array, "dtype"_a = nb::none(), "copy"_a = nb::none());
+  tensor.def(
+      "data", [](const Tensor& x) { return owning_array<nb::memview>(values_of(known_to_numpy(x))); },
+      "The values as a memoryview. Runs.");
+  tensor.def(
+      "tolist",
+      [](const Tensor& x) {
+        const Values values = values_of(x);
+        size_t at = 0;
+        return nested(values, 0, at);
+      },
+      "The values as nested lists. Runs.");
+  tensor.def(
+      "tobytes",
+      [](const Tensor& x) {
+        const Values values = values_of(x);
+        return nb::bytes(values.bytes.data(), values.bytes.size());
+      },
+      "The elements in order, as they lie in memory. Runs.");
+  tensor.def("item", &item, "The value of a tensor of one element. Runs.");
+  tensor.def("__float__", [](const Tensor& x) { return nb::float_(item(x)); });
+  tensor.def("__int__", [](const Tensor& x) { return nb::int_(item(x)); });
+  tensor.def("__bool__", [](const Tensor& x) {
+    const int truth = PyObject_IsTrue(item(x).ptr());
+    return truth == 1;
+  });
+  tensor.def("__len__", &Tensor::len);
+  tensor.def("__repr__", &text);
+  tensor.def("__dlpack__", [](const Tensor& x, const nb::kwargs& options) {
+    return shared_array(x).attr("__dlpack__")(**options);
+  });
+  tensor.def("__dlpack_device__", [](const Tensor&) { return nb::make_tuple(1, 0); });
+  tensor.def_static("from_dlpack", &from_shared, "x"_a,
+                    "A tensor over the memory of an array, not copied where it can be.");
+  tensor.def_static(
+      "from_blob",
+      [](uintptr_t ptr, const Shape& shape, std::optional<DType> dtype, nb::handle device, nb::object owner) {
+        return Tensor::from_blob(reinterpret_cast<void*>(ptr), shape, dtype.value_or(default_float()),
+                                 keep_alive(std::move(owner)), python::device(device));
+      },
+      "ptr"_a, "shape"_a, "dtype"_a = nb::none(), "device"_a = nb::none(), "owner"_a = nb::none(),
+      "A tensor over memory of the host at an address; it lives as long as the owner does.");
+  tensor.def_static(
+      "from_file",
+      [](nb::handle path, nb::handle shape, std::optional<DType> dtype) {
+        const nb::object name = nb::module_::import_("os").attr("fspath")(path);
+        return Tensor::from_file(
+            nb::cast<std::string>(name),
+            shape.is_none() ? std::optional<Shape>() : std::optional<Shape>(python::shape(shape)),
+            dtype.value_or(dtypes::uint8));
+      },
+      "path"_a, "shape"_a = nb::none(), "dtype"_a = nb::none(), "A tensor that is the contents of a file.");
+}
+
+}  // namespace quern::python

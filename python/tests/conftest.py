@@ -1,0 +1,9 @@
+import pytest
+
+from quern import Tensor
+
+
+@pytest.fixture(autouse=True)
+def seeded():
+    Tensor.manual_seed(42)
+    Tensor.training = False

@@ -1,0 +1,96 @@
+"""Gradients, assignment, settings and counters."""
+
+import numpy as np
+import pytest
+
+from quern import Context, GlobalCounters, Tensor, helpers
+
+
+def test_backward():
+    x = Tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+    w = Tensor([[0.5], [-1.0]], requires_grad=True)
+    assert x.grad is None
+    loss = (x @ w).relu().sum() + (x**2).mean()
+    assert loss.backward() is loss
+    np.testing.assert_allclose(x.grad.numpy(), x.numpy() / 2, rtol=1e-6)
+    assert w.grad.shape == (2, 1)
+    (x * 2).sum().backward()
+    np.testing.assert_allclose(x.grad.numpy(), x.numpy() / 2 + 2, rtol=1e-6)
+    x.grad = None
+    assert x.grad is None
+
+
+def test_gradient():
+    x, y = Tensor([1.0, 2.0]), Tensor([3.0, 4.0])
+    gx, gy = (x * y).sum().gradient(x, y)
+    assert gx.tolist() == [3, 4] and gy.tolist() == [1, 2]
+    (g,) = (x * x).gradient(x, gradient=Tensor([1.0, 10.0]))
+    assert g.tolist() == [2, 40]
+
+
+def test_requires_grad():
+    assert Tensor([1.0]).requires_grad is None
+    x = Tensor([1.0], requires_grad=False)
+    assert x.requires_grad is False
+    x.requires_grad = True
+    assert x.requires_grad is True
+    x.requires_grad = None
+    assert x.requires_grad is None
+    assert Tensor.zeros(2, requires_grad=True).requires_grad is True
+    assert x.requires_grad_() is x
+
+
+def test_assign():
+    x = Tensor([1.0, 2.0]).realize()
+    assert x.assign([3, 4]) is x
+    assert x.tolist() == [3, 4]
+    x.assign(x + 1)
+    assert x.tolist() == [4, 5]
+    y = x.clone()
+    x.assign(0)
+    assert y.tolist() == [4, 5] and x.tolist() == [0, 0]
+    assert x.replace(Tensor([7.0, 8.0])) is x and x.tolist() == [7, 8]
+    assert x.realize() is x
+
+
+def test_training():
+    assert Tensor.training is False
+    with Tensor.train():
+        assert Tensor.training is True
+        with Tensor.train(False):
+            assert Tensor.training is False
+        zeros = (Tensor.ones(1000).dropout(0.3) == 0).sum().item()
+        assert 200 < zeros < 400
+    assert Tensor.training is False
+    assert (Tensor.ones(100).dropout(0.3) == 1).all().item()
+
+    @Tensor.train()
+    def inside():
+        return Tensor.training
+
+    assert inside() is True and Tensor.training is False
+    Tensor.training = True
+    assert Tensor.training is True
+
+
+def test_context_and_counters():
+    before = helpers.DEBUG.value
+    with Context(DEBUG=0, NOOPT=1):
+        assert helpers.NOOPT.value == 1
+        with Context(NOOPT=0):
+            assert not helpers.NOOPT
+        assert helpers.NOOPT
+    assert helpers.DEBUG.value == before and helpers.NOOPT.value == 0
+    with pytest.raises(Exception):
+        with Context(NOOPT=1, NO_SUCH_VARIABLE=1):
+            pass
+    assert helpers.NOOPT.value == 0
+    GlobalCounters.reset()
+    kept = (Tensor.rand(10).realize() + 1).realize()
+    assert kept.shape == (10,)
+    assert GlobalCounters.kernel_count >= 2
+    assert GlobalCounters.global_ops > 0 and GlobalCounters.global_mem > 0 and GlobalCounters.mem_used > 0
+
+
+def test_schedule():
+    assert isinstance((Tensor.rand(3) + 1).schedule(), str)

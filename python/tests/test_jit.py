@@ -1,0 +1,113 @@
+"""TinyJit."""
+
+import numpy as np
+import pytest
+
+import quern
+from quern import Tensor, TinyJit, Variable
+
+
+def numbers(*values):
+    return Tensor(list(values)).realize()
+
+
+def test_replays():
+    calls = []
+
+    @TinyJit
+    def add(x, y):
+        calls.append(1)
+        return (x + y * 2).realize()
+
+    for i in range(6):
+        assert add(numbers(1.0 * i, 2.0), numbers(3.0, 4.0 + i)).tolist() == [i + 6.0, 10.0 + 2 * i]
+    assert len(calls) == 2 and add.captured and add.kernels == 1
+    add.reset()
+    assert not add.captured
+
+
+def test_structures():
+    @quern.jit
+    def f(pair, *, named):
+        return {"sum": pair[0] + pair[1], "list": [named["a"] * 2, None]}
+
+    for i in range(5):
+        r = f((numbers(float(i)), numbers(1.0)), named={"a": numbers(3.0 + i)})
+        assert r["sum"].tolist() == [i + 1.0] and r["list"][0].tolist() == [6.0 + 2 * i] and r["list"][1] is None
+
+
+def test_results_are_kept_apart():
+    @TinyJit
+    def f(x):
+        return x + 1
+
+    results = [f(numbers(float(i))) for i in range(6)]
+    assert [r.item() for r in results] == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+
+
+def test_state():
+    total = Tensor.zeros(2).contiguous().realize()
+
+    @TinyJit
+    def add(x):
+        total.assign(total + x)
+        return total.sum()
+
+    for i in range(5):
+        add(numbers(1.0, 2.0))
+    assert total.tolist() == [5.0, 10.0]
+
+
+def test_variables():
+    @TinyJit
+    def f(x, n):
+        return x.shrink(((0, n),)).sum()
+
+    x = Tensor(np.arange(10, dtype=np.float32)).realize()
+    for n in (2, 3, 5, 7):
+        assert f(x, Variable("n", 1, 10).bind(n)).item() == sum(range(n))
+
+
+def test_other_arguments_must_stay():
+    @TinyJit
+    def f(x, scale):
+        return x * scale
+
+    for _ in range(3):
+        assert f(numbers(2.0), 3).item() == 6
+    with pytest.raises(quern.Error):
+        f(numbers(2.0), 4)
+    with pytest.raises(quern.Error):
+        f(numbers(2.0, 3.0), 3)
+
+
+def test_must_return_tensors():
+    @TinyJit
+    def f(x):
+        return 5
+
+    with pytest.raises(quern.Error):
+        f(numbers(1.0))
+
+
+def test_methods():
+    class Model:
+        def __init__(self, w):
+            self.w = Tensor([w]).realize()
+
+        @TinyJit
+        def __call__(self, x):
+            return x * self.w
+
+    a, b = Model(2.0), Model(3.0)
+    for i in range(5):
+        assert a(numbers(float(i))).item() == 2.0 * i
+        assert b(numbers(float(i))).item() == 3.0 * i
+
+
+def test_random_numbers_are_new():
+    @TinyJit
+    def f():
+        return Tensor.rand(4)
+
+    assert len({tuple(f().tolist()) for _ in range(5)}) == 5
