@@ -49,8 +49,11 @@ def fetch(url: str, name=None, subdir: str | None = None, gunzip: bool = False, 
 def _hash(path) -> str:
     import hashlib
 
+    hashed = hashlib.sha256()
     with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest() if hasattr(hashlib, "file_digest") else hashlib.sha256(file.read()).hexdigest()
+        while chunk := file.read(1 << 20):
+            hashed.update(chunk)
+    return hashed.hexdigest()
 
 
 __all__ = ["fetch"]

@@ -29,7 +29,9 @@ def _order(n):
 
 def mnist(device=None, fashion=False) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Images (60000, 1, 28, 28) of uint8 and labels to train with, and 10000 to test. Downloaded."""
-    base = "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/" if fashion else "https://storage.googleapis.com/cvdf-datasets/mnist/"
+    base = "https://storage.googleapis.com/cvdf-datasets/mnist/"
+    if fashion:
+        base = "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/"
 
     def load(name, header, *shape):
         return Tensor(fetch(base + name, gunzip=True)).to("CPU")[header:].reshape(*shape).to(device)
