@@ -154,7 +154,12 @@ void bind_running(TensorClass& tensor) {
       },
       "x"_a, "This tensor is another value from now on.");
   tensor.def("detach", &Tensor::detach, "The same values, through which no gradient flows.");
-  tensor.def("contiguous", &Tensor::contiguous, "In memory of its own, elements in order.");
+  tensor.def(
+      "contiguous",
+      [](const Tensor& x, const std::string& opts) {
+        return opts.empty() ? x.contiguous() : x.contiguous(opts);
+      },
+      "opts"_a = "", "In memory of its own, elements in order; opts: of the kernel that computes it.");
   tensor.def("contiguous_backward", &Tensor::contiguous_backward, "Its gradient is in memory of its own.");
   tensor.def(
       "clone", [](const Tensor& x, nb::handle to) { return to.is_none() ? x.clone() : moved(x, to).clone(); },

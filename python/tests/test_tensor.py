@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from quern import Device, Tensor, Variable, dtypes
+from quern import Device, Error, Tensor, Variable, dtypes
 
 RANDOM = np.random.default_rng(1)
 X = RANDOM.normal(size=(2, 3, 4)).astype(np.float32)
@@ -212,3 +212,10 @@ def test_devices():
     s = Tensor(X.reshape(4, 6)).shard(("CPU:0", "CPU:1"), axis=0)
     assert isinstance(s.device, tuple)
     close(s + 1, X.reshape(4, 6) + 1)
+
+
+def test_opts_of_a_kernel():
+    x = Tensor.arange(64).realize()
+    assert (x + 1).contiguous("UPCAST(0, 4)").tolist() == list(range(1, 65))
+    with pytest.raises(Error, match="does not apply"):
+        (x + 1).contiguous(opts="UPCAST(0, 7)").realize()
