@@ -1,6 +1,8 @@
 """TinyJit: a function that is captured in its second call, and replayed in later ones."""
 
 import functools
+import operator
+import sys
 
 from quern import _core
 from quern._core import Error, Tensor, UOp
@@ -127,6 +129,15 @@ class TinyJit:
         if self not in jits:
             jits[self] = TinyJit(functools.partial(self.fxn, instance))
         return jits[self]
+
+    def __reduce__(self):
+        # what was captured belongs to this process: the function, or its name if the jit stands under it
+        name = getattr(self.fxn, "__qualname__", "")
+        try:
+            known = operator.attrgetter(name)(sys.modules[self.fxn.__module__]) if name else None
+        except (AttributeError, KeyError):
+            known = None
+        return name if known is self else (TinyJit, (self.fxn,))
 
     def __hash__(self):
         return id(self)

@@ -1,5 +1,7 @@
 """TinyJit."""
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -111,3 +113,28 @@ def test_random_numbers_are_new():
         return Tensor.rand(4)
 
     assert len({tuple(f().tolist()) for _ in range(5)}) == 5
+
+
+@TinyJit
+def twice(x):
+    return (x * 2).realize()
+
+
+def thrice(x):
+    return (x * 3).realize()
+
+
+def test_a_jit_is_pickled_as_its_function():
+    for _ in range(3):
+        twice(Tensor([1.0]).realize())
+    assert pickle.loads(pickle.dumps(twice)) is twice
+    made = TinyJit(thrice)
+    for _ in range(3):
+        made(Tensor([1.0]).realize())
+    copy = pickle.loads(pickle.dumps(made))
+    assert made.captured and not copy.captured
+    for i in range(4):
+        assert copy(Tensor([float(i)]).realize()).tolist() == [3.0 * i]
+    assert copy.captured
+    with pytest.raises((pickle.PicklingError, AttributeError)):
+        pickle.dumps(TinyJit(lambda x: x))
