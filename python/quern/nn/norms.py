@@ -11,7 +11,7 @@ class BatchNorm:
         self.eps, self.track_running_stats, self.momentum = eps, track_running_stats, momentum
         self.weight = Tensor.ones(sz) if affine else None
         self.bias = Tensor.zeros(sz) if affine else None
-        self.num_batches_tracked = Tensor.zeros(dtype="int64", requires_grad=None)
+        self.num_batches_tracked = Tensor.zeros(dtype="int64", requires_grad=False)
         if track_running_stats:
             self.running_mean = Tensor.zeros(sz, requires_grad=False)
             self.running_var = Tensor.ones(sz, requires_grad=False)
