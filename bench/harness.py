@@ -38,6 +38,14 @@ def program(suite):
     return str(path)
 
 
+def package():
+    """The folder of the Python package that ./dev built, for PYTHONPATH."""
+    path = ROOT / "build" / "release" / "python"
+    if not list((path / "quern").glob("_core.*.so")):
+        sys.exit(f"bench: there is no Python package in {path.relative_to(ROOT)}")
+    return str(path)
+
+
 def run(command):
     """Runs one side and returns its measurements: each line of its output that begins with '{', as a dict with name,
     value and unit. Everything else that it prints is shown as it comes."""
