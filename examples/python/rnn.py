@@ -6,7 +6,7 @@ import numpy as np
 
 from quern import Context, Tensor, TinyJit, nn
 
-HIDDEN, LENGTH = 32, 24
+HIDDEN, LENGTH = 32, 16
 
 
 class Model:
