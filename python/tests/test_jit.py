@@ -138,3 +138,25 @@ def test_a_jit_is_pickled_as_its_function():
     assert copy.captured
     with pytest.raises((pickle.PicklingError, AttributeError)):
         pickle.dumps(TinyJit(lambda x: x))
+
+
+def test_calls_that_are_no_longer_like_the_captured_one():
+    add = TinyJit(lambda x, y: (x + y).realize())
+    a, b = Tensor([1, 2]).realize(), Tensor([3, 4]).realize()
+    assert [add(a, b).tolist() for _ in range(4)] == [[4, 6]] * 4
+    for wrong in (lambda: add(a, y=b), lambda: add([a], b), lambda: add(a), lambda: add(a, 3), lambda: add(a, b, b)):
+        with pytest.raises(quern.Error, match="captured"):
+            wrong()
+    with pytest.raises(quern.Error):
+        add(a, Tensor([1.0, 2, 3]).realize())
+    add.reset()
+    assert [add(a, 3).tolist() for _ in range(4)] == [[4, 5]] * 4
+
+
+def test_sizes_between_tensors_in_a_replay():
+    n = quern.Variable("n", 1, 4)
+    jit = TinyJit(lambda x, size, y: ((x[:size].sum() + y).realize(), {"y": y + 1}))
+    x = Tensor([1, 2, 4, 8]).realize()
+    for i in (1, 2, 3, 4, 2):
+        total, rest = jit(x, n.bind(i), Tensor([10 * i]).realize())
+        assert total.item() == 2**i - 1 + 10 * i and rest["y"].item() == 10 * i + 1
