@@ -57,7 +57,7 @@ def steps(batch=64):
     test_images, test_labels = (Tensor(x).realize() for x in pictures(256, rng))
     model = Model()
     load_weights(model, rng)
-    optimiser = nn.optim.SGD(nn.state.get_parameters(model), lr=0.02, momentum=0.9, nesterov=True)
+    optimiser = nn.optim.SGD(nn.state.get_parameters(model), lr=0.005, momentum=0.9)
 
     @TinyJit
     @Context(TRAINING=1)
