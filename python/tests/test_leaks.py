@@ -1,4 +1,4 @@
-"""What a call took is given back. QUERN_NIGHTLY=1: 100,000 calls of each kind."""
+"""What a call took is given back. QUERN_NIGHTLY=1: 100,000 calls of each kind, 5,000 of those that do more."""
 
 import gc
 import os
