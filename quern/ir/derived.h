@@ -9,6 +9,7 @@ namespace quern::detail {
 struct Derived {
   std::atomic<const UOps*> shape{nullptr};
   std::atomic<const UOps*> ranges{nullptr};
+  std::atomic<const UOp*> place{nullptr};  // a source, of this node or below it, that names the device
   ~Derived() {
     delete shape.load();   // NOLINT(cppcoreguidelines-owning-memory)
     delete ranges.load();  // NOLINT(cppcoreguidelines-owning-memory)

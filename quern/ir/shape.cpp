@@ -313,31 +313,47 @@ const UOps& UOp::ranges() const {
 }
 
 // The device of the first source that has one. Not kept: the walk stops at the first memory it meets.
-Texts UOp::device() const {
-  const UOp* u = this;
-  while (true) {
-    if (!u->ops_below().contains(Op::DEVICE)) return {};
-    if (u->op() == Op::DEVICE) return u->arg().texts();
-    const bool named_last = u->op() == Op::BUFFER || u->op() == Op::COPY || u->op() == Op::ALLREDUCE ||
-                            u->op() == Op::PARAM || u->op() == Op::CONST;
-    if (u->op() == Op::MSELECT) {
-      const Texts all = u->src(0).device();
-      const auto i = static_cast<size_t>(u->arg().integer());
-      return i < all.size() ? Texts{all[i]} : Texts{};
-    }
-    if (u->op() == Op::MSTACK) {  // its shards are memory: the walk from each of them is short
-      Texts all;
-      for (const UOp& s : u->src()) {
-        const Texts of = s.device();
-        all.insert(all.end(), of.begin(), of.end());
-      }
-      return all;
-    }
-    const UOp* next = named_last ? &u->src().back() : nullptr;
-    for (size_t i = 0; !next && i < u->src().size(); i++)
-      if (u->src(i).ops_below().contains(Op::DEVICE)) next = &u->src(i);
-    u = next;
+namespace {
+
+// The source of `u` that says where it is; `u` has a DEVICE below it and is none.
+const UOp& towards_device(const UOp& u) {
+  constexpr OpSet kNamedLast = {Op::BUFFER, Op::COPY, Op::ALLREDUCE, Op::PARAM, Op::CONST};
+  if (kNamedLast.contains(u.op())) return u.src().back();
+  return *std::ranges::find_if(u.src(), [](const UOp& s) { return s.ops_below().contains(Op::DEVICE); });
+}
+
+// The node that names the devices of `u`: `u` itself or one below it; null if there is none. What is found is
+// kept, since tensors are asked at each op that is made of them.
+const UOp* place_of(const UOp& u) {
+  const auto names = [](const UOp& v) { return OpSet{Op::DEVICE, Op::MSELECT, Op::MSTACK}.contains(v.op()); };
+  if (names(u)) return &u;
+  if (!u.ops_below().contains(Op::DEVICE)) return nullptr;
+  std::atomic<const UOp*>& kept = detail::derived_of(u.node()).place;
+  if (const UOp* known = kept.load(std::memory_order_acquire)) return known;
+  const UOp* place = &towards_device(u);
+  while (place->ops_below().contains(Op::DEVICE) && !names(*place)) {
+    const UOp* known = detail::derived_of(place->node()).place.load(std::memory_order_acquire);
+    place = known ? known : &towards_device(*place);
   }
+  if (!names(*place)) return nullptr;
+  kept.store(place, std::memory_order_release);
+  return place;
+}
+
+}  // namespace
+
+Texts UOp::device() const {
+  const UOp* place = place_of(*this);
+  if (!place) return {};
+  if (place->op() == Op::DEVICE) return place->arg().texts();
+  Texts all;
+  for (const UOp& s : place->src()) {  // their sources are memory: the walk from each of them is short
+    const Texts of = s.device();
+    all.insert(all.end(), of.begin(), of.end());
+  }
+  if (place->op() == Op::MSTACK) return all;
+  const auto i = static_cast<size_t>(place->arg().integer());
+  return i < all.size() ? Texts{all[i]} : Texts{};
 }
 
 }  // namespace quern
