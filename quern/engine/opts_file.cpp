@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <fstream>
 #include <optional>
 
@@ -15,7 +16,8 @@ namespace {
 
 std::optional<Opts> find_opts(const std::string& path, const std::string& name) {
   std::ifstream file(path);
-  if (!file) throw Error(fmt::format("OPTS: the file {} cannot be read", path));
+  if (!file || std::filesystem::is_directory(path))
+    throw Error(fmt::format("OPTS: the file {} cannot be read", path));
   std::string line;
   for (int number = 1; std::getline(file, line); number++) {
     if (line.find_first_not_of(" \t\r") == std::string::npos || line[0] == '#') continue;

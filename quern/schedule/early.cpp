@@ -126,8 +126,9 @@ const Rules early = [] {
          return inner.arg().none() ? inner.replace({.arg = u.arg()}) : inner;
        },
        "contiguous(contiguous(x)) -> contiguous(x)"},
-      {op(Op::CONTIGUOUS, {x}), [](const UOp& v) { return is_whole_memory(v) ? v : UOp(); },
-       "contiguous(memory) -> memory"},
+      {op(Op::CONTIGUOUS, {x}).as("u"),
+       [](const UOp& v, const UOp& u) { return u.arg().none() && is_whole_memory(v) ? v : UOp(); },
+       "contiguous(memory) -> memory, unless its kernel is to have opts"},
       {op(Op::COPY, {x, var("device")}).as("copy"), simplify_copy,
        "copies of constants, to the same device, of views"},
       {op(Op::MSELECT).as("u"), select_of_constants, "a device's part of constants -> the constants"},

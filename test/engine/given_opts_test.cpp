@@ -57,6 +57,12 @@ TEST(GivenOpts, SurviveContiguousAroundThem) {
   EXPECT_THAT(kernels_of((x * 3.0).contiguous("UPCAST(0, 2)").contiguous()), HasSubstr("UPCAST(0, 2)"));
 }
 
+TEST(GivenOpts, OfWhatIsInMemoryAreThoseOfACopy) {
+  const Tensor x = numbers().contiguous().realize(), y = x.contiguous("UPCAST(0, 4)");
+  EXPECT_THAT(kernels_of(y), HasSubstr("UPCAST(0, 4)"));
+  EXPECT_EQ(y.to_vector<float>(), x.to_vector<float>());
+}
+
 TEST(GivenOpts, HaveGradients) {
   const Tensor x = numbers().contiguous().realize().set_requires_grad();
   (x * x).contiguous("UPCAST(0, 4)").sum().backward();
@@ -98,6 +104,9 @@ TEST_F(OptsFile, IsReadWithCare) {
   const Tensor x = numbers().contiguous().realize();
   const env::Override given("OPTS", opts());
   EXPECT_THAT(error_of([&] { (x + 11.0).realize(); }), HasSubstr("cannot be read"));
+  std::filesystem::create_directory(path_);
+  EXPECT_THAT(error_of([&] { (x + 11.0).realize(); }), HasSubstr("cannot be read"));
+  std::filesystem::remove(path_);
   write("e_64_32 UPCAST(1, 2)\n");
   EXPECT_THAT(error_of([&] { (x + 12.0).realize(); }), HasSubstr(":1: expected the name of a kernel"));
   write("\ne_64_32: UPCAST(x)\n");
