@@ -73,6 +73,7 @@ void assign_view(const char* who, const UOp& view, const Operand& value) {
 }
 
 bool has_memory(const UOp& view) { return place_of(view) != Place::computed; }
+bool is_writable(const UOp& view) { return place_of(view) == Place::memory; }
 
 }  // namespace detail
 

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "quern/ir/movement.h"
+#include "quern/tensor/assign.h"
 #include "quern/tensor/gradient.h"
 #include "quern/tensor/tensor.h"
 
@@ -45,8 +46,11 @@ void Tensor::backward(const std::optional<Tensor>& seed) const {
   }
   for (size_t i = 0; i < states.size(); i++) {
     if (!gradients[i]) continue;
-    if (states[i]->grad)
-      states[i]->grad->set(gradients[i]);
+    if (const auto& grad = states[i]->grad; grad && detail::is_writable(grad->get()))
+      detail::assign_view("backward", grad->get(),
+                          Tensor(gradients[i]));  // where it is: a jit can replay that
+    else if (grad)
+      grad->set(gradients[i]);
     else
       Tensor::of_state(states[i]).set_grad(Tensor(gradients[i]));
   }

@@ -95,6 +95,21 @@ Floats trained(int64_t jit_is) {
   losses.insert(losses.end(), biases.begin(), biases.end());
   return losses;
 }
+TEST(JitState, GradientsThatHaveMemoryAreAddedTo) {
+  const Tensor w = row({1, 2}).realize().set_requires_grad();
+  w.set_grad(row({10, 20}).realize());
+  const Tensor kept = *w.grad(), before = kept * 1.0;
+  auto f = jit([&](const Tensor& x) {
+    const Tensor loss = (w * x).sum();
+    loss.backward();
+    return loss;
+  });
+  for (int i = 0; i < 4; i++) EXPECT_EQ(f(row({1, 3})).item<float>(), 7);
+  EXPECT_TRUE(f.is_captured());
+  EXPECT_THAT(w.grad()->to_vector<float>(), ElementsAre(14, 32));
+  EXPECT_THAT(kept.to_vector<float>(), ElementsAre(14, 32));
+  EXPECT_THAT(before.to_vector<float>(), ElementsAre(10, 20)) << "as it was when that was written";
+}
 TEST(JitState, ATrainingStepGivesTheSameNumbers) {
   const Floats plain = trained(0);
   EXPECT_EQ(trained(1), plain);
