@@ -106,8 +106,8 @@ Opts actions(const UOp& program, const DeviceSpec& spec) {
     if (has_groups && is_output) add_all(OptKind::LOCAL, i);
     if (has_groups && is_reduce) add_all(OptKind::GROUP, i);
     if (has_groups && is_reduce) add_all(OptKind::GROUPTOP, i);
-    if (!is_output || has_groups) continue;
-    for (int64_t threads = spec.compute_units; threads > 1; threads /= 2)
+    if (has_groups || (!is_output && !is_reduce)) continue;
+    for (int64_t threads = is_output ? spec.compute_units : 1; threads > 1; threads /= 2)
       add_one(OptKind::THREAD, i, threads);
     add_all(OptKind::BLOCK, i);
     for (const int64_t argument : read) add_one(OptKind::PACK, i, argument);

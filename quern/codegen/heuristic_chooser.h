@@ -1,5 +1,5 @@
 // The heuristic of devices without workgroups. Its parts are files: threads in heuristic.cpp, then lanes
-// along outputs (elementwise), tiles of a reduce (products) and lanes along a reduce (rows).
+// along outputs (elementwise), tiles of a reduce (products, blocks) and lanes along a reduce (rows).
 #pragma once
 
 #include <algorithm>
@@ -54,6 +54,16 @@ class Chooser {
     return n > width_ / 2 && (rounded_up(n, width_) - n) * 4 <= n ? width_ : 1;
   }
   int64_t vectors(const UOp& range) const { return rounded_up(size(range), lanes(range)) / lanes(range); }
+  // The same where it is packed: a copy is padded at no cost. With a count of vectors that a tile can have.
+  struct Padded {
+    int64_t lanes = 1, vectors = 1, multiple = 1;  // of steps: what the loop is padded to
+  };
+  Padded padded(const UOp& range) const {
+    const int64_t n = size(range), over = rounded_up(n, width_) - n;
+    const int64_t w = n > width_ / 2 && over * 8 <= n ? width_ : lanes(range), count = rounded_up(n, w) / w;
+    const bool is_even = count <= 8 || count % 2 == 0 || count % 3 == 0 || count % 5 == 0;
+    return {w, is_even ? count : count + 1, is_even ? w : 2 * w};
+  }
   void add(OptKind kind, const UOp& range, int64_t amount) {
     if (amount <= 1) return;
     opts_.push_back({kind, number_of(range), amount});
@@ -100,7 +110,9 @@ class Chooser {
   int64_t columns_at_once() const;
   UOp row_beside(const UOp& column) const;
   UOp operand_to_pack(const UOp& column, const UOp& row) const;
-  bool is_open_in_order(const Access& a) const;
+  UOp other_operand(const UOp& row, const UOp& column) const;
+  bool in_blocks(const Columns& of);
+  bool is_packable(const Access& a) const;
   wide reach(const UOp& range) const;
   int64_t times_read(const UOp& load) const;
   int64_t reduced_elements(const UOp& load) const;

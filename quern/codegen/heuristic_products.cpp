@@ -44,7 +44,7 @@ Chooser::Columns Chooser::find_columns() const {
     if (!all_simple(r) && !packed) continue;
     int64_t points = all_simple(r) ? 2 : 1;
     for (const Access& a : stores_) points += a.is_neighbours(r) ? 2 : 0;
-    if (packed && lanes(r) < width_) points = 1;  // vectors would be half as long
+    if (packed && padded(r).lanes < width_) points = 1;  // vectors would be half as long
     // of equals, the one for which least is packed
     const double copied = packed ? copied_elements(packed) : 0;
     if (points > most || (points == most && copied < least_copied))
@@ -54,8 +54,10 @@ Chooser::Columns Chooser::find_columns() const {
 }
 
 bool Chooser::columns() {
-  const auto [column, row, packed] = find_columns();
+  const Columns found = find_columns();
+  const auto& [column, row, packed] = found;
   if (!column) return false;
+  if (in_blocks(found)) return true;
   const Block in = packed ? block(packed, column) : Block{vectors(column), {}, 1};
   const int64_t left = in.vectors;
   const bool only_packed = in.other && std::ranges::none_of(reads_, [&](const Access& a) {
@@ -66,7 +68,7 @@ bool Chooser::columns() {
   if (!packed)
     add_lanes(OptKind::UPCAST, column);
   else
-    add(OptKind::UPCAST, column, lanes(column));
+    add(OptKind::UPCAST, column, padded(column).lanes);
   add(OptKind::UPCAST, column, t.columns);
   if (t.others > 1) add(OptKind::UPCAST, in.other, t.others);
   if (row && size(row) % t.rows != 0) add(OptKind::PADTO, row, t.rows);
@@ -115,10 +117,7 @@ UOp Chooser::operand_to_pack(const UOp& column, const UOp& row) const {
       if (!a.is_simple(column)) return {};
       continue;
     }
-    const UOp& memory = storage_of(a.node.src(0));
-    const auto loads = std::ranges::count_if(
-        loads_, [&](const Access& other) { return same(storage_of(other.node.src(0)), memory); });
-    if (found || loads != 1 || memory.op() != Op::PARAM || !is_open_in_order(a)) return {};
+    if (found || !is_packable(a)) return {};
     found = a.node;
   }
   if (!found || times_read(found) < kRowsToPack) return {};
@@ -126,12 +125,15 @@ UOp Chooser::operand_to_pack(const UOp& column, const UOp& row) const {
   return found;
 }
 
-// Its loops are those over outputs and those of the main reduce.
-bool Chooser::is_open_in_order(const Access& a) const {
-  return std::ranges::all_of(a.node.ranges(), [&](const UOp& r) {
-    return size(r) > 0 && (std::ranges::find(around_, r) != around_.end() ||
-                           std::ranges::find(main_ranges_, r) != main_ranges_.end());
-  });
+// An argument that is read in one way, in loops over outputs and those of the main reduce.
+bool Chooser::is_packable(const Access& a) const {
+  const UOp& memory = storage_of(a.node.src(0));
+  const auto loads = std::ranges::count_if(
+      loads_, [&](const Access& other) { return same(storage_of(other.node.src(0)), memory); });
+  return loads == 1 && memory.op() == Op::PARAM && std::ranges::all_of(a.node.ranges(), [&](const UOp& r) {
+           return size(r) > 0 && (std::ranges::find(around_, r) != around_.end() ||
+                                  std::ranges::find(main_ranges_, r) != main_ranges_.end());
+         });
 }
 
 // How often it is read again, with the same loops of the reduce.
@@ -156,8 +158,8 @@ double Chooser::copied_elements(const UOp& load) const {
 }
 
 Chooser::Block Chooser::block(const UOp& packed, const UOp& column) {
-  const int64_t w = lanes(column), all = vectors(column);
-  if (all * w != size(column)) add(OptKind::PADTO, column, w);
+  const auto [w, all, multiple] = padded(column);
+  if (all * w != size(column)) add(OptKind::PADTO, column, multiple);
   const int64_t most = spec_.l2_bytes * 5 / 8 / packed.dtype().bytes() / reduced_elements(packed) / w;
   Block result;
   // for few rows the copying takes longest: it reads longer pieces

@@ -10,6 +10,7 @@
 #include "quern/codegen/pack.h"
 #include "quern/codegen/pad.h"
 #include "quern/codegen/rebuild.h"
+#include "quern/codegen/reduce_blocks.h"
 #include "quern/codegen/strides.h"
 #include "quern/codegen/thread_slots.h"
 #include "quern/ir/linear.h"
@@ -85,6 +86,8 @@ class Application {
       opt_ = opt;
       pack();
     }
+    for (size_t i = 0; i < left_.size(); i++)
+      if (is_reduce(i) && outer_[i]) return reduce_in_blocks(program_, outer_[i]);
     if (packs_.empty() && !program_.ops_below().contains(Op::REDUCE))
       for (size_t i = 0; i < left_.size(); i++)
         if (padded_[i] > 0 && left_[i] && !outer_[i]) return with_last_step_apart(i);
@@ -218,18 +221,52 @@ class Application {
   // blocks.
   void block() {
     if (spec_.workgroup_threads > 1) refuse("what workgroups do is not in blocks: use LOCAL");
-    const size_t i = loop_of_outputs();
+    const size_t i = opt_.axis < std::ssize(left_) && is_reduce(static_cast<size_t>(opt_.axis))
+                         ? loop_of_the_reduce()
+                         : loop_of_outputs();
     if (outer_[i]) refuse(fmt::format("loop {} has blocks already", opt_.axis));
     split_outermost(i, amount(i), AxisKind::LOOP);
     blocks_++;
   }
 
+  // A loop of a reduce that has no other around it, and the only one that has blocks.
+  size_t loop_of_the_reduce() const {
+    const size_t i = loop(opt_.axis);
+    for (size_t k = 0; k < left_.size(); k++)
+      if (k != i && is_reduce(k) && outer_[k]) refuse("another loop of a reduce has blocks already");
+    if (program_.ops_below().contains(Op::DEFINE_LOCAL)) refuse("the kernel has memory of its own");
+    if (left_[i].src(0).equals(amount(i)))
+      refuse(fmt::format("all of loop {} would be one block", opt_.axis));
+    int64_t elements = 1;
+    UOp reduce;
+    walk(program_, [&](const UOp& u) {
+      if (u.op() != Op::REDUCE || std::ranges::find(u.src(), left_[i]) == u.src().end()) return;
+      if (reduce) refuse(fmt::format("loop {} is that of several reduces", opt_.axis));
+      reduce = u;
+    });
+    for (const UOp& r : reduce.ranges()) {
+      if (r.arg().range().kind == AxisKind::REDUCE)
+        refuse(fmt::format("loop {} is inside of another reduce", opt_.axis));
+      if (!r.src(0).is_int_const()) refuse("a loop over outputs has a symbolic number of steps");
+      if (!is_around_all(r)) refuse("not everything that is stored is in the loops over outputs");
+      elements *= static_cast<int64_t>(r.src(0).int_value());
+      if (elements > kMostPacked)
+        refuse(fmt::format("more than {} sums would be kept between blocks", kMostPacked));
+    }
+    return i;
+  }
+
+  bool is_around_all(const UOp& range) const {
+    return std::ranges::all_of(program_.src(), [&](const UOp& effect) {
+      return effect.op() == Op::END && std::ranges::find(effect.src(), range) != effect.src().end();
+    });
+  }
+
   size_t loop_of_outputs() const {
     const size_t i = loop(opt_.axis);
     if (is_reduce(i)) refuse(fmt::format("loop {} is that of a reduce", opt_.axis));
-    for (const UOp& effect : program_.src())
-      if (effect.op() != Op::END || std::ranges::find(effect.src(), left_[i]) == effect.src().end())
-        refuse(fmt::format("loop {} is not around everything that is stored", opt_.axis));
+    if (!is_around_all(left_[i]))
+      refuse(fmt::format("loop {} is not around everything that is stored", opt_.axis));
     return i;
   }
 

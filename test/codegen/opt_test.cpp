@@ -165,7 +165,7 @@ Opts random_opts(const UOp& kernel, std::mt19937& random) {
   for (int i = 0; i < 30 && opts.size() < wanted; i++) {
     opts.push_back(random_opt(random));
     try {
-      (void)lower_to_program(with_opts(kernel, opts), plain());
+      (void)lower_to_program(with_opts(kernel, opts), plain(), OptChoice::best);
     } catch (const Error&) {
       opts.pop_back();
     }
@@ -235,7 +235,11 @@ TEST(Opt, WhyItDoesNotApply) {
   EXPECT_THAT(refusal(matmul, "UNROLL(5, 2)"), HasSubstr("2 loops over outputs and 1 of reduces"));
   EXPECT_THAT(refusal(matmul, "UPCAST(0, 0) UPCAST(0, 2)"), HasSubstr("nothing is left of loop 0"));
   EXPECT_THAT(refusal(matmul, "LOCAL(0, 2)"), HasSubstr("no workgroups"));
-  EXPECT_THAT(refusal(matmul, "BLOCK(2, 4)"), HasSubstr("loop 2 is that of a reduce"));
+  EXPECT_THAT(refusal(matmul, "THREAD(2, 4)"), HasSubstr("loop 2 is that of a reduce"));
+  EXPECT_THAT(refusal(matmul, "BLOCK(2, 0)"), HasSubstr("all of loop 2 would be one block"));
+  EXPECT_THAT(refusal(kCases[8].text, "BLOCK(1, 4)"), HasSubstr("loop 1 is that of several reduces"));
+  EXPECT_THAT(refusal(kCases[11].text, "BLOCK(2, 1) BLOCK(3, 1)"), HasSubstr("another loop of a reduce"));
+  EXPECT_THAT(refusal(kCases[19].text, "BLOCK(2, 4)"), HasSubstr("loop 2 is inside of another reduce"));
   EXPECT_THAT(refusal(matmul, "BLOCK(1, 4) BLOCK(1, 2)"), HasSubstr("loop 1 has blocks already"));
   EXPECT_THAT(refusal(matmul, "BLOCK(1, 4) THREAD(1, 2)"), HasSubstr("threads are outside"));
   EXPECT_THAT(refusal(matmul, "PACK(1, 0)"), HasSubstr("argument 0 is not read"));
@@ -274,6 +278,20 @@ TEST(Opt, WhatIsPackedIsReadInOrder) {
     if (u.op() == Op::STORE && storage_of(u.src(0)).op() == Op::DEFINE_LOCAL)
       EXPECT_EQ(u.src(1).dtype().lanes(), 8);
   }
+}
+
+TEST(Opt, AReduceInBlocksKeepsItsSums) {
+  const LinearProgram p = lowered(
+      parse(kCases[2].text),
+      parse_opts("BLOCK(1, 8) BLOCK(2, 4) BLOCK(0, 4) PACK(2, 2) PACK(0, 1) UPCAST(1, 8) UPCAST(0, 2)"));
+  // blocks of columns, of the reduce, and of rows; rows and the reduce, once for each copy and once for the
+  // product; rows of the result
+  EXPECT_EQ(count(p, Op::RANGE), 3 + 1 + 2 + 2 + 2);
+  Ints sizes;
+  for (const UOp& u : p.list)
+    if (u.op() == Op::DEFINE_LOCAL) sizes.push_back(u.dtype().size());
+  std::ranges::sort(sizes);
+  EXPECT_EQ(sizes, (Ints{4 * 4, 4 * 8, 8 * 8}));  // of rows, of columns, and the sums
 }
 
 // A softmax computes each exponential once, and the row goes through LOCAL memory.

@@ -1,0 +1,68 @@
+// A product whose reduce is long: in blocks, with both operands packed.
+#include "quern/codegen/heuristic_chooser.h"
+
+namespace quern::heuristic {
+
+namespace {
+constexpr int64_t kShort = 8;           // vectors in the second cache for a whole reduce: it needs no blocks
+constexpr int64_t kLeastBlock = 64;     // steps of the reduce
+constexpr int64_t kLeastColumns = 128;  // of those, a row that is packed is used for
+constexpr int64_t kLeastTiles = 4;      // of rows in a block
+constexpr int64_t kRowsUnpacked = 8;    // so few are near in any order
+}  // namespace
+
+// What is read for each column again, if that is one argument, read in one way.
+UOp Chooser::other_operand(const UOp& row, const UOp& column) const {
+  UOp found;
+  for (const Access& a : reads_) {
+    if (!a.uses(row)) continue;
+    if (a.uses(column) || found || !is_packable(a)) return {};
+    found = a.node;
+  }
+  return found;
+}
+
+// Of a block of the reduce, the columns of a tile are half of the first cache, the rows of many tiles most of
+// the second, and all columns a part of the third; so are the sums that wait for the next block.
+bool Chooser::in_blocks(const Columns& of) {
+  const auto& [column, row, packed] = of;
+  if (!row || !packed || main_ranges_.size() != 1) return false;
+  const UOp &reduced = main_ranges_[0], rows_of = other_operand(row, column);
+  const auto [w, all, multiple] = padded(column);
+  const int64_t bytes = packed.dtype().bytes(), cache = spec_.l2_bytes * 5 / 8;
+  if (cache / bytes / std::max<int64_t>(1, size(reduced)) / w >= kShort) return false;
+  if (!rows_of && size(row) > kRowsUnpacked) return false;
+  const Tile t = tile(size(row), all, 1);
+  const int64_t k = divisor(size(reduced), spec_.l1_bytes / 2 / (t.columns * w * bytes));
+  if (k < kLeastBlock || k == size(reduced) || all * w < kLeastColumns) return false;
+  const int64_t row_tiles = rounded_up(size(row), t.rows) / t.rows, sum_bytes = main_.dtype().bytes();
+  const int64_t column_tiles = divisor(
+      all / t.columns,
+      std::min(spec_.l3_bytes / 2 / (row_tiles * t.rows * sum_bytes), spec_.l3_bytes / 8 / (k * bytes)) /
+          (t.columns * w));
+  const int64_t row_block = divisor(row_tiles, std::max(kLeastTiles, cache / (k * bytes) / t.rows));
+
+  if (all * w != size(column)) add(OptKind::PADTO, column, multiple);
+  if (size(row) % t.rows != 0) add(OptKind::PADTO, row, t.rows);
+  for (const UOp& r : around_)
+    if (!same(r, column) && !same(r, row) && size(r) > 1) opts_.push_back({OptKind::BLOCK, number_of(r), 1});
+  if (column_tiles * t.columns < all) add(OptKind::BLOCK, column, column_tiles * t.columns * w);
+  add(OptKind::BLOCK, reduced, k);
+  const bool blocks_of_rows = rows_of && row_block < row_tiles && row_block >= kLeastTiles;
+  if (blocks_of_rows) add(OptKind::BLOCK, row, row_block * t.rows);
+  const auto pack = [&](const UOp& load, const UOp& inside) {
+    opts_.push_back({OptKind::PACK, number_of(inside), storage_of(load.src(0)).arg().integer()});
+  };
+  pack(packed, reduced);
+  if (rows_of) pack(rows_of, blocks_of_rows ? row : reduced);
+  add(OptKind::UPCAST, column, w);
+  add(OptKind::UPCAST, column, t.columns);
+  add(OptKind::UPCAST, row, t.rows);
+  // columns outside: those of a tile stay in the first cache
+  if (before(row, column) && t.rows < (blocks_of_rows ? row_block * t.rows : size(row)) &&
+      t.columns < column_tiles * t.columns)
+    opts_.push_back({OptKind::SWAP, number_of(row), number_of(column)});
+  return true;
+}
+
+}  // namespace quern::heuristic

@@ -1,0 +1,56 @@
+#include "quern/codegen/near_memory.h"
+
+#include <algorithm>
+
+#include "quern/codegen/strides.h"
+#include "quern/ir/linear.h"
+#include "quern/ir/node_map.h"
+
+namespace quern {
+
+bool is_at_once(const UOp& range) {
+  const AxisKind kind = range.arg().range().kind;
+  return kind == AxisKind::UPCAST || kind == AxisKind::UNROLL;
+}
+
+int64_t steps(const UOp& range) { return static_cast<int64_t>(range.src(0).int_value()); }
+
+wide distance(const UOp& address, const UOp& range) {
+  const wide far = wide{1} << 40;
+  const wide stride = stride_of(position_of(index_of_address(address)), range).value_or(far);
+  return stride < 0 ? -stride : stride;
+}
+
+NearMemory::NearMemory(const UOp& program, DType dtype, const UOps& tile, const UOp& address) {
+  UOps order = tile;
+  std::ranges::stable_sort(order, [&](const UOp& a, const UOp& b) {
+    if (is_at_once(a) != is_at_once(b)) return is_at_once(b);
+    if (!is_at_once(a)) return before(a, b);
+    const wide of_a = distance(address, a), of_b = distance(address, b);
+    if (of_a != of_b) return of_a > of_b;
+    return a.arg().range().kind == AxisKind::UNROLL && b.arg().range().kind == AxisKind::UPCAST;
+  });
+  position = UOp::index(0);
+  int64_t elements = 1;
+  for (size_t i = order.size(); i-- > 0;) {
+    position = order[i] * elements + position;
+    elements *= steps(order[i]);
+  }
+  int64_t number = 0;  // that no memory of the program has
+  walk(program, [&](const UOp& u) {
+    if (u.op() == Op::DEFINE_LOCAL) number = std::max(number, u.arg().integer() + 1);
+  });
+  memory = UOp::make(Op::DEFINE_LOCAL, dtype.ptr(elements, AddrSpace::LOCAL), {}, number);
+}
+
+UOps other_loops(const UOp& program, const UOps& ranges) {
+  int64_t number = 0;
+  walk(program, [&](const UOp& u) {
+    if (u.op() == Op::RANGE) number = std::max(number, u.arg().range().id + 1);
+  });
+  UOps others;
+  for (const UOp& r : ranges) others.push_back(UOp::range(r.src(0), number++, r.arg().range().kind));
+  return others;
+}
+
+}  // namespace quern
