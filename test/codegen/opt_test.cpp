@@ -15,6 +15,7 @@
 #include "quern/ir/spec.h"
 #include "quern/runtime/interp/program.h"
 #include "quern/tensor/tensor.h"
+#include "test/codegen/kernels.h"
 
 namespace quern {
 namespace {
@@ -104,33 +105,6 @@ const Case kCases[] = {
       SINK(END(STORE(INDEX(PARAM(; 0):float32*[2], r0), REDUCE(REDUCE(%x, r2; {op: MAX}), r1; {op: ADD})), r0)))"},
 };
 
-using Bytes = std::vector<uint8_t>;
-using Memory = std::vector<Bytes>;
-
-// Small integers in whatever PARAMs hold.
-Memory memory_for(const UOp& kernel) {
-  Memory memory(3, Bytes(2048));
-  std::mt19937 random(7);
-  walk(kernel, [&](const UOp& u) {
-    if (u.op() != Op::PARAM) return;
-    const DType d = u.dtype().base();
-    if (d.is_bool()) return;
-    Bytes& to = memory[static_cast<size_t>(u.arg().integer())];
-    for (int64_t i = 0; i < u.dtype().size(); i++) {
-      const int64_t value = static_cast<int64_t>(random() % 9) - 4;
-      const uint64_t bits = to_bits(make_const(d, static_cast<double>(value)), d);
-      std::memcpy(to.data() + i * d.bytes(), &bits, static_cast<size_t>(d.bytes()));
-    }
-  });
-  return memory;
-}
-
-std::vector<Argument> arguments(Memory& memory) {
-  std::vector<Argument> list;
-  for (Bytes& b : memory) list.push_back({b.data(), static_cast<int64_t>(b.size())});
-  return list;
-}
-
 LinearProgram lowered(const UOp& kernel, const Opts& opts) {
   const UOp graph = lower_to_program(with_opts(kernel, opts), plain(), OptChoice::best);
   check(graph, Level::program, "lower");
@@ -141,7 +115,7 @@ LinearProgram lowered(const UOp& kernel, const Opts& opts) {
 
 Memory on_interp(const UOp& kernel, const LinearProgram& program) {
   Memory memory = memory_for(kernel);
-  interp::InterpProgram(program).run(arguments(memory), {});
+  interp::InterpProgram(program).run(arguments_of(memory), {});
   return memory;
 }
 
@@ -177,8 +151,7 @@ class OptCases : public testing::TestWithParam<Case> {};
 
 TEST_P(OptCases, AnyOptsComputeTheSame) {
   const UOp kernel = parse(GetParam().text);
-  Memory plainly = memory_for(kernel);
-  interp::InterpProgram(kernel).run(arguments(plainly), {});
+  const Memory plainly = by_interp(kernel);
   std::mt19937 random(11);
   for (int round = 0; round < 40; round++) {
     const Opts opts = random_opts(kernel, random);
@@ -186,15 +159,14 @@ TEST_P(OptCases, AnyOptsComputeTheSame) {
     ASSERT_EQ(on_interp(kernel, program), plainly) << to_text(opts) << "\n" << program.text();
     if (round % 4 != 0) continue;
     Memory there = memory_for(kernel);
-    program_for(Device::get("CPU"), with_opts(kernel, opts))->run(arguments(there), {});
+    program_for(Device::get("CPU"), with_opts(kernel, opts))->run(arguments_of(there), {});
     ASSERT_EQ(there, plainly) << to_text(opts) << "\n" << program.text();
   }
 }
 
 TEST_P(OptCases, ChosenOptsComputeTheSame) {
   const UOp kernel = parse(GetParam().text);
-  Memory plainly = memory_for(kernel);
-  interp::InterpProgram(kernel).run(arguments(plainly), {});
+  const Memory plainly = by_interp(kernel);
   const LinearProgram program = lowered(kernel, {});
   EXPECT_EQ(on_interp(kernel, program), plainly) << program.text();
 }
