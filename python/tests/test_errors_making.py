@@ -167,7 +167,8 @@ def test_pickles():
 def test_files_and_what_they_are_read_as(tmp_path):
     path = tmp_path / "numbers"
     path.write_bytes(bytes(10))
-    refuses(ShapeError, f"from_file: {path} has 10 bytes, which is no multiple of the 4 of int32", lambda: Tensor.from_file(path, dtype="int32"))
+    refuses(ShapeError, f"from_file: {path} has 10 bytes, which is no multiple of the 4 of int32",
+            lambda: Tensor.from_file(path, dtype="int32"))
     refuses(ShapeError, str(path), lambda: Tensor.from_file(path, shape=(20,), dtype="uint8"))
     refuses(DTypeError, "'xx' is not a dtype", lambda: Tensor.from_file(path, dtype="xx"))
 

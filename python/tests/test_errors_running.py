@@ -8,7 +8,8 @@ import pytest
 from wrong import refuses, row, wanted
 
 import quern
-from quern import Context, DeviceError, DTypeError, Error, ParseError, RewriteError, ShapeError, SpecError, Tensor, TinyJit, Variable, getenv
+from quern import Context, DeviceError, DTypeError, Error, ParseError, RewriteError, ShapeError, SpecError
+from quern import Tensor, TinyJit, Variable, getenv
 from quern.uop import Ops, PatternMatcher, UOp, UPat, graph_rewrite
 
 n = Variable("n", 1, 10)

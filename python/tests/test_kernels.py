@@ -54,8 +54,8 @@ def test_two_results():
     def body(least, most, x, y):
         i = UOp.range(4, 0)
         a, b = load(x, i), load(y, i)
-        group = UOp(Ops.GROUP, None, (UOp(Ops.STORE, None, (at(least, i), a.minimum(b))), UOp(Ops.STORE, None, (at(most, i), a.maximum(b)))))
-        return UOp.sink(UOp(Ops.END, None, (group, i)))
+        stores = (UOp(Ops.STORE, None, (at(least, i), a.minimum(b))), UOp(Ops.STORE, None, (at(most, i), a.maximum(b))))
+        return UOp.sink(UOp(Ops.END, None, (UOp(Ops.GROUP, None, stores), i)))
 
     x, y = np.array([1, 5, 2, 7], np.float32), np.array([4, 3, 2, 9], np.float32)
     least, most, *rest = Tensor.empty(4).custom_kernel(Tensor.empty(4), Tensor(x), Tensor(y), fxn=body)
@@ -187,7 +187,7 @@ def test_without_a_gradient_beside_one_that_has_it():
 @pytest.mark.parametrize("kind, returned, text", [
     (quern.Error, [None], "custom_kernel: its gradient gave 1 tensors for 2 arguments"),
     (quern.Error, [None, Tensor([1, 2])], "argument 1 of a custom kernel is float32 of shape (2,), its gradient int32 of shape (2,)"),
-    pytest.param(quern.Error, [None, Tensor.ones(5)], "argument 1 of a custom kernel is float32 of shape (2,), its gradient float32 of shape (5,)",
+    pytest.param(quern.Error, [None, Tensor.ones(5)], "argument 1 of a custom kernel is float32 of shape (2,), its gradient float32 of",
                  marks=pytest.mark.xfail(strict=True, reason="a ShapeError of RESHAPE")),
     pytest.param(TypeError, 5, "int", marks=pytest.mark.xfail(strict=True, reason="std::bad_cast")),
     pytest.param(TypeError, [None, "a"], "str", marks=pytest.mark.xfail(strict=True, reason="std::bad_cast")),

@@ -10,15 +10,15 @@ x, y = UPat.var("x"), UPat.var("y")
 
 
 @pytest.mark.parametrize("pattern, node", [
-    (x + y, a + b), (x * y, a * b), (x // y, UOp(Ops.FLOORDIV, dtypes.index, (a, b))), (x % y, UOp(Ops.FLOORMOD, dtypes.index, (a, b))),
-    (x & y, a & b), (x | y, a | b), (x ^ y, a ^ b), (x << y, a << b), (x >> y, a >> b), (x < y, a < b),
+    (x + y, a + b), (x * y, a * b), (x // y, UOp(Ops.FLOORDIV, dtypes.index, (a, b))),
+    (x % y, UOp(Ops.FLOORMOD, dtypes.index, (a, b))), (x & y, a & b), (x | y, a | b), (x ^ y, a ^ b), (x << y, a << b), (x >> y, a >> b), (x < y, a < b),
     (x.eq(y), a.eq(b)), (x.ne(y), a.ne(b)), (x.maximum(y), a.maximum(b)), (x.minimum(y), a.minimum(b)), (-x, -a),
     (x - y, a - b), (x - 3, a + (-3)), (3 + x, a + 3), (3 * x, a * 3), (x.cast(), a.cast("float32")), (x.cast("float32"), a.cast("float32")),
     ((x < y).where(x, y), (a < b).where(a, b)), (x.alu(Ops.MUL, y), a * b), (UPat(Ops.ADD), a + b), (UPat((Ops.MUL, Ops.ADD)), a + b),
     (UPat(Ops.ADD, src=(x, y)), a + b), (UPat(Ops.ADD, src=[y, x]), a + b), (UPat(Ops.ADD, src=UPat(Ops.DEFINE_VAR)), a + b),
     (UPat(dtype="index"), a), (UPat(dtype=(dtypes.int32, dtypes.index)), a), (UPat.cvar("c"), UOp.const("int32", 3)),
-    (UPat.const("int32", 3), UOp.const("int32", 3)), (UPat.any(x * y, x + y), a + b), (UPat(Ops.SINK, src=(x,), allow_any_len=True), UOp.sink(a, b)),
-    (UPat(Ops.DEFINE_VAR, arg=("a", 0, 9)), a), ((x + y) * x, (a + b) * a),
+    (UPat.const("int32", 3), UOp.const("int32", 3)), (UPat.any(x * y, x + y), a + b),
+    (UPat(Ops.SINK, src=(x,), allow_any_len=True), UOp.sink(a, b)), (UPat(Ops.DEFINE_VAR, arg=("a", 0, 9)), a), ((x + y) * x, (a + b) * a),
 ], ids=str)
 def test_patterns_that_fit(pattern, node):
     found = pattern.match(node)
@@ -87,7 +87,8 @@ def test_parameters_of_functions():
 def test_order_of_a_rewrite():
     def order(**kwargs):
         seen = []
-        graph_rewrite(a * 2 + 1, PatternMatcher([(UPat((Ops.ADD, Ops.MUL), name="u"), lambda ctx, u: ctx.append(u.op))]), ctx=seen, **kwargs)
+        rules = PatternMatcher([(UPat((Ops.ADD, Ops.MUL), name="u"), lambda ctx, u: ctx.append(u.op))])
+        graph_rewrite(a * 2 + 1, rules, ctx=seen, **kwargs)
         return seen
 
     assert order() == [Ops.MUL, Ops.ADD]

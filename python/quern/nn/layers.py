@@ -91,7 +91,8 @@ class Embedding:
     """A row of `weight` for each integer."""
 
     def __init__(self, vocab_size: int, embed_size: int):
-        self.vocab_size, self.embed_size = given.size("Embedding", "vocab_size", vocab_size), given.size("Embedding", "embed_size", embed_size)
+        self.vocab_size = given.size("Embedding", "vocab_size", vocab_size)
+        self.embed_size = given.size("Embedding", "embed_size", embed_size)
         self.weight = Tensor.glorot_uniform(vocab_size, embed_size)
 
     def __call__(self, idx: Tensor) -> Tensor:
