@@ -10,7 +10,7 @@ import pytest
 hypothesis = pytest.importorskip("hypothesis")
 from hypothesis import given, settings, strategies as st  # noqa: E402
 
-from quern import Error, Tensor  # noqa: E402
+from quern import Error, ShapeError, Tensor  # noqa: E402
 
 NIGHTLY = bool(os.environ.get("QUERN_NIGHTLY"))
 sizes = st.integers(0, 5)
@@ -266,6 +266,24 @@ def test_property_chains_of_movement(shape, draw):
             continue
         x, tensor = moved, move(tensor)
     same(tensor, x)
+
+
+@examples(40)
+@given(st.lists(st.integers(1, 6), min_size=1, max_size=4).map(tuple), data)
+def test_property_chains_of_movement_of_shards(shape, draw):
+    axis = draw.draw(st.sampled_from([None, *(a for a, s in enumerate(shape) if s % 2 == 0)]))
+    x = numbers(shape)
+    tensor = Tensor(x).shard(("CPU:0", "CPU:1"), axis=axis)
+    for step in draw.draw(st.lists(st.sampled_from(STEPS), min_size=1, max_size=5)):
+        move, moved = step(draw.draw, x)
+        if 0 < moved.size <= 2000 and moved.ndim <= 6:
+            x, tensor = moved, move(tensor)
+    try:
+        values = tensor.numpy()
+    except ShapeError as error:  # elements of one axis would have to change their devices
+        assert "gather it first with to()" in str(error) and axis is not None
+        return
+    np.testing.assert_array_equal(values, x)
 
 
 # ---- broadcasting and reduces
