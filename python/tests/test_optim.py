@@ -139,7 +139,8 @@ def test_steps(make, options, step):
         assert np.abs(p.numpy() - start).max() > 1e-7  # it has moved
 
 
-@pytest.mark.parametrize("make, options, step", CASES[3:5] + CASES[9:10] + CASES[16:17] + CASES[19:20], ids=lambda v: "")
+@pytest.mark.parametrize("make, options, step", CASES[3:5] + CASES[9:10] + CASES[16:17] + CASES[19:20],
+                         ids=["momentum", "nesterov", "LARS", "Muon", "Adam"])
 def test_steps_of_a_jit(make, options, step):
     params, scales = parameters(), [Tensor(s.astype(np.float32)).realize() for s in SCALES]
     optimiser = make(params, **options)
