@@ -3,11 +3,17 @@
 from quern import _core
 
 
+def _named(name) -> str:
+    if not isinstance(name, str):
+        raise TypeError(f"expected the name of a device, got {type(name).__name__}")
+    return name
+
+
 class _OpenDevice:
     """A device that was opened."""
 
     def __init__(self, name):
-        self.device = self.name = _core.open_device(name)
+        self.device = self.name = _core.open_device(_named(name))
 
     @property
     def hardware(self) -> str:
@@ -31,12 +37,12 @@ class _Devices:
 
     @DEFAULT.setter
     def DEFAULT(self, name: str):
-        _core.set_default_device(name)
+        _core.set_default_device(self.canonicalize(name))
 
     @staticmethod
     def canonicalize(name: str | None = None) -> str:
         """The one spelling of a name: "cpu:0" is "CPU"."""
-        return _core.default_device() if name is None else _core.canonical_device(name)
+        return _core.default_device() if name is None else _core.canonical_device(_named(name))
 
     @staticmethod
     def names() -> list[str]:

@@ -20,7 +20,9 @@ def fetch(url: str, name=None, subdir: str | None = None, gunzip: bool = False, 
     import tempfile
     import urllib.request
 
-    if url.startswith(("/", ".")):
+    if not isinstance(url, (str, os.PathLike)):
+        raise TypeError(f"fetch: expected a URL or a path, got {type(url).__name__}")
+    if isinstance(url, os.PathLike) or url.startswith(("/", ".")):
         return pathlib.Path(url)
     if name is not None and (isinstance(name, pathlib.Path) or "/" in name):
         path = pathlib.Path(name)

@@ -123,6 +123,9 @@ class _DTypes(_Names):
 
         return Tensor(value).dtype
 
+    def __getattr__(self, name):
+        raise AttributeError(f"there is no dtype {name}; there are {', '.join(_NAMES)}")
+
     def __repr__(self):
         return "quern.dtypes"
 
@@ -132,6 +135,8 @@ dtypes = _DTypes()
 
 def least_upper_dtype(*given) -> DType:
     """The smallest dtype that all of these convert to."""
+    if not given:
+        raise TypeError("least_upper_dtype: expected at least one dtype")
     found = _core.as_dtype(given[0])
     for dtype in given[1:]:
         found = _core.promote(found, _core.as_dtype(dtype))

@@ -23,6 +23,8 @@ class _Training:
 
 
 def _set(name, value):
+    if not isinstance(value, (int, str)):
+        raise TypeError(f"Context: {name} is {value!r}, expected a number or text")
     return _Training(value) if name == "TRAINING" else _core.Setting(name, value)
 
 
@@ -100,7 +102,13 @@ def __getattr__(name):  # quern.helpers.DEBUG and the others
 
 def getenv(key: str, default=0):
     """A variable of the environment, as the type of the default."""
-    return type(default)(os.environ.get(key, default))
+    given = os.environ.get(key)
+    if given is None or default is None:
+        return default if given is None else given
+    try:
+        return type(default)(given)
+    except ValueError:
+        raise ValueError(f"getenv: {key} is {given!r}, expected {type(default).__name__}") from None
 
 
 class _GlobalCounters:
@@ -221,6 +229,8 @@ def colored(st: str, color: str | None, background: bool = False) -> str:
     """Text in a colour, for a terminal; a name in capitals is bright."""
     if color is None:
         return st
+    if color.lower() not in _COLORS:
+        raise ValueError(f"colored: there is no colour {color!r}; there are {', '.join(_COLORS)}")
     code = (10 if background else 0) + (90 if color.isupper() else 30) + _COLORS.index(color.lower())
     return f"\033[{code}m{st}\033[0m"
 

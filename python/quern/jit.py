@@ -87,6 +87,22 @@ def _only_tensors(structure):
     return all(_only_tensors(part[1] if kind is dict else part) for part in parts)
 
 
+def _text(structure):
+    """Arguments as they would be written in a call."""
+    _, (_, *args), (_, *kwargs) = structure
+    return f"({', '.join([*map(_part, args), *(f'{key}={_part(part)}' for key, part in kwargs)])})"
+
+
+def _part(structure):
+    if not isinstance(structure, tuple):
+        return repr(structure)
+    kind, *parts = structure
+    if kind is dict:
+        return "{" + ", ".join(f"{key!r}: {_part(part)}" for key, part in parts) + "}"
+    inside = ", ".join(map(_part, parts))
+    return f"[{inside}]" if issubclass(kind, list) else f"({inside})"
+
+
 class TinyJit:
     """The first call runs the function, the second remembers what it ran, later ones run that again on the tensors they
     are given. Tensors and sizes among the arguments may be others in each call; all else has to be the same."""
@@ -157,7 +173,7 @@ class TinyJit:
         parts = _Parts()
         given = parts.take((args, kwargs))
         if self._given is not None and given != self._given and self._calls.is_captured:
-            raise Error(f"jit: the function was captured with the arguments {self._given[1:]}, and is called with {given[1:]}: "
+            raise Error(f"jit: the function was captured with the arguments {_text(self._given)}, and is called with {_text(given)}: "
                         "all but tensors and sizes must be the same")
         results = self._calls.replay(parts.tensors, tuple(parts.dims))
         if results is not None:

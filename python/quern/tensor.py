@@ -3,7 +3,7 @@
 import contextlib
 
 from quern import _core
-from quern._core import Tensor
+from quern._core import Ops, ShapeError, Tensor
 from quern.download import fetch
 from quern.schedule import Schedule
 
@@ -58,6 +58,37 @@ def _const_like(self, b, dtype=None) -> Tensor:
     return self.full_like(b, dtype=dtype)
 
 
+def _shard_like(self, y: Tensor) -> Tensor:
+    """On the devices of another, divided along the same axis. The other is computed if that is what tells its axis."""
+    if not isinstance(y, Tensor):
+        raise TypeError(f"shard_like: expected a Tensor, got {type(y).__name__}")
+    if isinstance(y.device, str):
+        return self.to(y.device)
+    where = y.uop if y.uop.op is Ops.MULTI else y.detach().contiguous().realize().uop
+    return self.shard(y.device, where.arg if where.op is Ops.MULTI else None)
+
+
+def _random_bits(key: Tensor, counter: Tensor, num: int) -> Tensor:
+    """Random uint32s: the same for the same key and counter, two uint32s each. Each two are threefry of their number and of a
+    key that is threefry of the counter."""
+    for name, given in (("key", key), ("counter", counter)):
+        if not isinstance(given, Tensor):
+            raise TypeError(f"random_bits: the {name} is {type(given).__name__}, expected a Tensor")
+        if given.shape != (2,) or given.dtype.name != "uint32":
+            raise ShapeError(f"random_bits: the {name} is {given.dtype.name} of shape {given.shape}, expected uint32 of shape (2,)")
+    if not 0 <= num < 2**32:
+        raise ShapeError(f"random_bits: {num} numbers, expected 0 to {2**32 - 1}")
+
+    def joined(low, high):
+        return low.cast("uint64") | (high.cast("uint64") << 32)
+
+    half = (num + 1) // 2
+    count = Tensor.arange(half, dtype="uint64", device=key.device)
+    mixed = joined(counter[:1], counter[1:]).threefry(joined(key[:1], key[1:]))
+    both = joined(count, count + half).threefry(mixed.expand(half))
+    return (both & 0xFFFFFFFF).cast("uint32").cat((both >> 32).cast("uint32"))[:num]
+
+
 _schedule_text = Tensor.schedule
 
 
@@ -70,6 +101,8 @@ Tensor.train = _Train
 Tensor.schedule = _schedule
 Tensor.from_url = staticmethod(_from_url)
 Tensor.const_like = _const_like
+Tensor.shard_like = _shard_like
+Tensor.random_bits = staticmethod(_random_bits)
 Tensor.__iter__ = _iterate
 Tensor.__reduce__ = _reduce
 Tensor.__format__ = _format

@@ -30,6 +30,11 @@ def test_advanced(at):
     np.testing.assert_array_equal(Tensor(X)[tensors(at)].numpy(), expected)
 
 
+@pytest.mark.xfail(strict=True, reason="an empty list is one of floats")
+def test_an_empty_list():
+    assert Tensor(X)[[]].shape == (0, 5, 6)
+
+
 def test_mask():
     np.testing.assert_array_equal(Tensor(X)[Tensor(X) > 30].numpy(), X[X > 30])
     np.testing.assert_array_equal(Tensor(X).masked_select(Tensor(X) > 30).numpy(), X[X > 30])

@@ -24,7 +24,7 @@ dot matmul einsum linear conv2d conv_transpose2d avg_pool2d max_pool2d max_unpoo
 scaled_dot_product_attention qr svd newton_schulz sequential
 cross_entropy sparse_categorical_crossentropy nll_loss binary_crossentropy binary_crossentropy_logits
 realize schedule uop numpy tolist item data assign replace detach contiguous contiguous_backward clone to shard backward gradient
-requires_grad custom_kernel grad shape dtype device ndim numel train training
+requires_grad custom_kernel shard_like random_bits const_like from_url grad shape dtype device ndim numel train training
 """.split()
 NN = """
 Linear Conv1d Conv2d ConvTranspose1d ConvTranspose2d BatchNorm BatchNorm1d BatchNorm2d BatchNorm3d GroupNorm InstanceNorm LayerNorm

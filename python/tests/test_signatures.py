@@ -40,7 +40,8 @@ layernorm(axis, eps) scaled_dot_product_attention(key, value, attn_mask, dropout
 svd(full_matrices) newton_schulz(steps, params, eps) sequential(ll) cross_entropy(Y, reduction, label_smoothing)
 sparse_categorical_crossentropy(Y, ignore_index, label_smoothing, reduction) nll_loss(Y, weight, ignore_index, reduction)
 binary_crossentropy(Y, reduction) binary_crossentropy_logits(Y, reduction, pos_weight) realize(do_update_stats) assign(x)
-replace(x) clone(device) to(device) shard(devices, axis) backward(gradient) gradient(gradient) custom_kernel(fxn, grad_fxn)
+replace(x) clone(device) to(device) shard(devices, axis) shard_like(y)
+random_bits(key, counter, num) backward(gradient) gradient(gradient) custom_kernel(fxn, grad_fxn)
 """
 OTHERS = """
 nn.Linear(in_features, out_features, bias)
@@ -56,7 +57,7 @@ nn.Embedding(vocab_size, embed_size) nn.LSTMCell(input_size, hidden_size, bias)
 optim.SGD(params, lr, momentum, weight_decay, nesterov, classic, device, fused)
 optim.Adam(params, lr, b1, b2, eps, device, fused) optim.AdamW(params, lr, b1, b2, eps, weight_decay, device, fused)
 optim.LAMB(params, lr, b1, b2, eps, weight_decay, adam, device, fused)
-optim.LARS(params, lr, momentum, weight_decay, nesterov, classic, tcoef, device, fused)
+optim.LARS(params, lr, momentum, weight_decay, ns_steps, ns_coefficients, nesterov, classic, pre_wd, tcoef, device, fused)
 optim.Muon(params, lr, momentum, weight_decay, ns_steps, ns_coefficients, nesterov, device, fused) state.get_parameters(obj)
 state.get_state_dict(obj, prefix, tensor_type) state.load_state_dict(model, state_dict, strict, verbose, consume, realize)
 state.safe_load(fn) state.safe_save(tensors, fn, metadata) state.torch_load(t)

@@ -2,11 +2,8 @@
 
 import math
 
-from quern._core import Error, Tensor
-
-
-def _sizes(kernel_size, axes):
-    return (kernel_size,) * axes if isinstance(kernel_size, int) else tuple(kernel_size)
+from quern._core import Error, ShapeError, Tensor
+from quern.nn import given
 
 
 def _uniform(inputs, *shape):
@@ -18,11 +15,13 @@ class Linear:
     """x @ weight.T + bias; the weight has the shape (out_features, in_features)."""
 
     def __init__(self, in_features: int, out_features: int, bias=True):
+        given.size("Linear", "in_features", in_features)
+        given.size("Linear", "out_features", out_features)
         self.weight = _uniform(in_features, out_features, in_features)
         self.bias = _uniform(in_features, out_features) if bias else None
 
     def __call__(self, x: Tensor) -> Tensor:
-        return x.linear(self.weight.transpose(), self.bias)
+        return given.axis(self, x, -1, self.weight.shape[1]).linear(self.weight.transpose(), self.bias)
 
 
 class Conv2d:
@@ -30,18 +29,17 @@ class Conv2d:
 
     def __init__(self, in_channels: int, out_channels: int, kernel_size, stride=1, padding=0, dilation=1, groups=1,
                  bias=True):
-        self.kernel_size = _sizes(kernel_size, 2)
+        self.kernel_size = given.sizes("Conv2d", "kernel_size", kernel_size)
         if isinstance(padding, str):
             padding = _padding(padding, self.kernel_size, stride, dilation)
         self.stride, self.padding, self.dilation, self.groups = stride, padding, dilation, groups
-        if in_channels % groups != 0:
-            raise Error(f"Conv2d: {in_channels} input channels cannot be divided into {groups} groups")
+        given.groups("Conv2d", groups, in_channels=in_channels, out_channels=out_channels)
         inputs = in_channels // groups * math.prod(self.kernel_size)
         self.weight = _uniform(inputs, out_channels, in_channels // groups, *self.kernel_size)
         self.bias = _uniform(inputs, out_channels) if bias else None
 
     def __call__(self, x: Tensor) -> Tensor:
-        return x.conv2d(self.weight, self.bias, self.groups, self.stride, self.dilation, self.padding)
+        return given.tensor(self, x).conv2d(self.weight, self.bias, self.groups, self.stride, self.dilation, self.padding)
 
 
 def _padding(name, kernel_size, stride, dilation):
@@ -49,10 +47,10 @@ def _padding(name, kernel_size, stride, dilation):
         return 0
     if name.lower() != "same":
         raise Error(f"Conv2d: padding is a number, numbers, 'same' or 'valid', not {name!r}")
-    if any(s != 1 for s in _sizes(stride, len(kernel_size))):
+    if any(s != 1 for s in given.sizes("Conv2d", "stride", stride, len(kernel_size))):
         raise Error(f"Conv2d: padding 'same' needs a stride of 1, not {stride}")
     padding = []
-    for size, step in reversed(list(zip(kernel_size, _sizes(dilation, len(kernel_size))))):
+    for size, step in reversed(list(zip(kernel_size, given.sizes("Conv2d", "dilation", dilation, len(kernel_size))))):
         whole = step * (size - 1)
         padding += [whole // 2, whole - whole // 2]
     return tuple(padding)
@@ -61,7 +59,7 @@ def _padding(name, kernel_size, stride, dilation):
 def Conv1d(in_channels: int, out_channels: int, kernel_size: int, stride=1, padding=0, dilation=1, groups=1,
            bias=True) -> Conv2d:
     """A convolution over one axis."""
-    return Conv2d(in_channels, out_channels, _sizes(kernel_size, 1), stride, padding, dilation, groups, bias)
+    return Conv2d(in_channels, out_channels, given.sizes("Conv1d", "kernel_size", kernel_size, 1), stride, padding, dilation, groups, bias)
 
 
 class ConvTranspose2d:
@@ -69,32 +67,32 @@ class ConvTranspose2d:
 
     def __init__(self, in_channels: int, out_channels: int, kernel_size, stride=1, padding=0, output_padding=0, dilation=1,
                  groups=1, bias=True):
-        self.kernel_size = _sizes(kernel_size, 2)
+        self.kernel_size = given.sizes("ConvTranspose2d", "kernel_size", kernel_size)
         self.stride, self.padding, self.output_padding = stride, padding, output_padding
         self.dilation, self.groups = dilation, groups
-        if out_channels % groups != 0:
-            raise Error(f"ConvTranspose2d: {out_channels} output channels cannot be divided into {groups} groups")
+        given.groups("ConvTranspose2d", groups, in_channels=in_channels, out_channels=out_channels)
         inputs = out_channels // groups * math.prod(self.kernel_size)
         self.weight = _uniform(inputs, in_channels, out_channels // groups, *self.kernel_size)
         self.bias = _uniform(inputs, out_channels) if bias else None
 
     def __call__(self, x: Tensor) -> Tensor:
-        return x.conv_transpose2d(self.weight, self.bias, self.groups, self.stride, self.dilation, self.padding,
+        return given.tensor(self, x).conv_transpose2d(self.weight, self.bias, self.groups, self.stride, self.dilation, self.padding,
                                   self.output_padding)
 
 
 def ConvTranspose1d(in_channels: int, out_channels: int, kernel_size: int, stride=1, padding=0, output_padding=0,
                     dilation=1, groups=1, bias=True) -> ConvTranspose2d:
     """The transpose of a convolution over one axis."""
-    return ConvTranspose2d(in_channels, out_channels, _sizes(kernel_size, 1), stride, padding, output_padding, dilation,
-                           groups, bias)
+    return ConvTranspose2d(in_channels, out_channels, given.sizes("ConvTranspose1d", "kernel_size", kernel_size, 1), stride, padding,
+                           output_padding, dilation, groups, bias)
 
 
 class Embedding:
     """A row of `weight` for each integer."""
 
     def __init__(self, vocab_size: int, embed_size: int):
-        self.vocab_size, self.embed_size = vocab_size, embed_size
+        self.vocab_size = given.size("Embedding", "vocab_size", vocab_size)
+        self.embed_size = given.size("Embedding", "embed_size", embed_size)
         self.weight = Tensor.glorot_uniform(vocab_size, embed_size)
 
     def __call__(self, idx: Tensor) -> Tensor:
@@ -105,6 +103,8 @@ class LSTMCell:
     """One step of an LSTM: the new (hidden, cell). Gates in the order input, forget, cell, output."""
 
     def __init__(self, input_size: int, hidden_size: int, bias: bool = True):
+        given.size("LSTMCell", "input_size", input_size)
+        given.size("LSTMCell", "hidden_size", hidden_size)
         self.weight_ih = _uniform(hidden_size, hidden_size * 4, input_size)
         self.weight_hh = _uniform(hidden_size, hidden_size * 4, hidden_size)
         self.bias_ih = Tensor.zeros(hidden_size * 4) if bias else None
@@ -112,6 +112,10 @@ class LSTMCell:
 
     def __call__(self, x: Tensor, hc: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
         hidden_size = self.weight_hh.shape[1]
+        if given.axis(self, x, -1, self.weight_ih.shape[1]).ndim != 2:
+            raise ShapeError(f"LSTMCell: the input has shape {x.shape}, expected (batch, {self.weight_ih.shape[1]})")
+        if hc is not None and (not isinstance(hc, (tuple, list)) or len(hc) != 2):
+            raise TypeError(f"LSTMCell: expected two tensors of shape (batch, {hidden_size}) as the state, got {type(hc).__name__}")
         if hc is None:
             hc = (Tensor.zeros(x.shape[0], hidden_size, dtype=x.dtype, device=x.device),) * 2
         gates = x.linear(self.weight_ih.T, self.bias_ih) + hc[0].linear(self.weight_hh.T, self.bias_hh)

@@ -1,6 +1,7 @@
 """Layers that normalise."""
 
-from quern._core import Tensor, ShapeError
+from quern._core import ShapeError, Tensor
+from quern.nn import given
 
 
 class BatchNorm:
@@ -8,6 +9,7 @@ class BatchNorm:
     running ones."""
 
     def __init__(self, sz: int, eps=1e-5, affine=True, track_running_stats=True, momentum=0.1):
+        self.num_features = given.size("BatchNorm", "sz", sz)
         self.eps, self.track_running_stats, self.momentum = eps, track_running_stats, momentum
         self.weight = Tensor.ones(sz) if affine else None
         self.bias = Tensor.zeros(sz) if affine else None
@@ -25,6 +27,7 @@ class BatchNorm:
         return mean, variance
 
     def __call__(self, x: Tensor) -> Tensor:
+        given.axis(self, x, 1, self.num_features)
         mean, variance = self.calc_stats(x)
         if self.track_running_stats and Tensor.training:
             count = x.numel() // x.shape[1]
@@ -42,11 +45,13 @@ class GroupNorm:
     """Over groups of channels, and all axes behind them."""
 
     def __init__(self, num_groups: int, num_channels: int, eps=1e-5, affine=True):
+        given.groups(type(self).__name__, num_groups, num_channels=num_channels)
         self.num_groups, self.num_channels, self.eps = num_groups, num_channels, eps
         self.weight = Tensor.ones(num_channels) if affine else None
         self.bias = Tensor.zeros(num_channels) if affine else None
 
     def __call__(self, x: Tensor) -> Tensor:
+        given.axis(self, x, 1, self.num_channels)
         y = x.reshape(x.shape[0], self.num_groups, -1).layernorm(eps=self.eps).reshape(x.shape)
         if self.weight is None:
             return y
@@ -65,15 +70,16 @@ class LayerNorm:
     """Over the last axes."""
 
     def __init__(self, normalized_shape, eps: float = 1e-5, elementwise_affine: bool = True):
-        shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+        shape = (normalized_shape,) if hasattr(normalized_shape, "__index__") else normalized_shape
+        shape = given.sizes(type(self).__name__, "normalized_shape", shape)
         self.normalized_shape, self.axis = shape, tuple(-1 - i for i in range(len(shape)))
         self.eps, self.elementwise_affine = eps, elementwise_affine
         self.weight = Tensor.ones(*shape) if elementwise_affine else None
         self.bias = Tensor.zeros(*shape) if elementwise_affine else None
 
     def __call__(self, x: Tensor) -> Tensor:
-        if x.shape[-len(self.normalized_shape):] != self.normalized_shape:
-            raise ShapeError(f"LayerNorm: the last axes of {x.shape} are not {self.normalized_shape}")
+        if given.tensor(self, x).shape[-len(self.normalized_shape):] != self.normalized_shape:
+            raise ShapeError(f"{type(self).__name__}: the last axes of {x.shape} are not {self.normalized_shape}")
         y = x.layernorm(axis=self.axis, eps=self.eps)
         return y * self.weight + self.bias if self.elementwise_affine else y
 
@@ -82,6 +88,8 @@ class LayerNorm2d(LayerNorm):
     """Over the channels of images (batch, channels, height, width)."""
 
     def __call__(self, x: Tensor) -> Tensor:
+        if given.tensor(self, x).ndim != 4:
+            raise ShapeError(f"LayerNorm2d: the input has shape {x.shape}, expected (batch, channels, height, width)")
         return super().__call__(x.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
 
 
@@ -89,10 +97,11 @@ class RMSNorm:
     """x / sqrt(mean(x * x) + eps) over the last axis, in float32 at least."""
 
     def __init__(self, dim: int, eps=1e-6, elementwise_affine=True):
-        self.eps = eps
+        self.dim, self.eps = given.size("RMSNorm", "dim", dim), eps
         self.weight = Tensor.ones(dim) if elementwise_affine else None
 
     def __call__(self, x: Tensor) -> Tensor:
+        given.axis(self, x, -1, self.dim)
         wide = x if x.dtype.name == "float64" else x.float()
         y = (wide * (wide.square().mean(-1, keepdim=True) + self.eps).rsqrt()).cast(x.dtype)
         return y if self.weight is None else y * self.weight

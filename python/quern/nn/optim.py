@@ -1,6 +1,54 @@
 """Optimisers: optimiser.zero_grad(); loss.backward(); optimiser.step()."""
 
-from quern._core import LAMB, LARS, SGD, Adam, AdamW, Muon, Optimizer, Tensor, clip_grad_norm, clip_grad_value
+from quern._core import LAMB, SGD, Adam, AdamW, Error, Muon, Optimizer, Tensor, clip_grad_norm, clip_grad_value
+
+
+class LARS(Optimizer):
+    """SGD with steps in proportion to the norm of the parameter. classic: the momentum is of steps, not of gradients. pre_wd: the
+    decay is of the gradient, not of the parameter. ns_steps: the momentum is made orthogonal, as Muon does. tcoef=0: SGD."""
+
+    def __init__(self, params: list[Tensor], lr=0.001, momentum=0.9, weight_decay=1e-4, ns_steps=0, ns_coefficients=None,
+                 nesterov=False, classic=True, pre_wd=True, tcoef=0.001, device=None, fused=False):
+        super().__init__(params, lr, device, fused)
+        for name, value, most in (("momentum", momentum, 1), ("weight_decay", weight_decay, 1e30), ("tcoef", tcoef, 1e30)):
+            if not 0 <= value <= most:
+                raise Error(f"LARS: {name} is {value}, expected 0 to {most}")
+        if ns_steps and not ns_coefficients:
+            raise Error(f"LARS: ns_steps is {ns_steps}, and there are no ns_coefficients")
+        self.momentum, self.wd, self.nesterov, self.classic, self.pre_wd = momentum, weight_decay, nesterov, classic, pre_wd
+        self.ns_steps, self.ns_coefficients, self.tcoef = ns_steps, ns_coefficients, tcoef
+        self.velocity = self._new_optim_param() if momentum else []
+
+    def state(self) -> list[Tensor]:
+        """What it remembers of earlier steps."""
+        return self.velocity
+
+    def _rate(self, p, g):
+        if self.tcoef == 0:
+            return self.lr
+        size, slope = p.square().sum().sqrt(), g.square().sum().sqrt()
+        trust = self.tcoef * size / (slope + self.wd * size)
+        return self.lr * ((size > 0) & (slope > 0)).where(trust, 1.0)
+
+    def _step(self, params, grads):
+        steps, updated = [], []
+        for i, (p, g) in enumerate(zip((p.detach() for p in params), grads)):
+            rate = self._rate(p, g)
+            if self.pre_wd and self.wd:
+                g = g + self.wd * p
+            if self.classic:
+                g = rate * g
+            if self.momentum:
+                updated.append(self.velocity[i].assign(self.momentum * self.velocity[i] + g))
+                g = g + self.momentum * self.velocity[i] if self.nesterov else self.velocity[i]
+            if self.ns_steps:
+                g = g.reshape(g.shape[0], -1).newton_schulz(self.ns_steps, self.ns_coefficients).reshape(g.shape)
+            if not self.classic:
+                g = rate * g
+            if not self.pre_wd and self.wd:
+                g = g + self.lr * self.wd * p
+            steps.append(g)
+        return steps, updated
 
 
 class OptimizerGroup(Optimizer):
@@ -12,6 +60,9 @@ class OptimizerGroup(Optimizer):
                 raise TypeError(f"OptimizerGroup: expected optimizers, got {type(part).__name__}")
         if not optimizers:
             raise ValueError("OptimizerGroup: there are no optimizers")
+        found = [p for part in optimizers for p in part.params]
+        if len({hash(p) for p in found}) != len(found):
+            raise Error("OptimizerGroup: two of its optimizers have the same parameter")
         self.optimizers = optimizers
 
     def __getitem__(self, i: int) -> Optimizer:

@@ -2,6 +2,7 @@
 
 import io
 import pathlib
+from collections.abc import Mapping
 
 from quern._core import (
     Error,
@@ -57,12 +58,16 @@ def get_parameters(obj) -> list[Tensor]:
 def load_state_dict(model, state_dict: dict[str, Tensor], strict=True, verbose=True, consume=False, realize=True) -> list[Tensor]:
     """Copies values into the tensors of a model, converted to their dtypes and devices. If strict, names that are missing or
     not used are an error; shapes that differ always are. Nothing has changed then."""
+    if not isinstance(state_dict, Mapping):
+        raise TypeError(f"load_state_dict: expected a dictionary of tensors, got {type(state_dict).__name__}")
     into = get_state_dict(model)
     missing = [name for name in into if name not in state_dict]
     unused = [name for name in state_dict if name not in into]
     if strict and (missing or unused):
         raise Error(f"load_state_dict: missing {missing}, not used {unused}")
     for name, tensor in into.items():
+        if name in state_dict and not isinstance(state_dict[name], Tensor):
+            raise TypeError(f"load_state_dict: {name} is {type(state_dict[name]).__name__}, expected a Tensor")
         if name in state_dict and state_dict[name].shape != tensor.shape:
             raise ShapeError(f"load_state_dict: {name} has shape {tensor.shape} in the model, {state_dict[name].shape} in what is loaded")
     loaded = []

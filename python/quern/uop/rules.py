@@ -13,6 +13,11 @@ from quern._core import DType, Ops, UOp, as_dtype
 _COMMUTATIVE = {Ops.ADD, Ops.MUL, Ops.MAX, Ops.MIN, Ops.AND, Ops.OR, Ops.XOR, Ops.CMPEQ, Ops.CMPNE}
 
 
+def _check_pattern(what, pattern):
+    if not isinstance(pattern, UPat):
+        raise TypeError(f"{what}: expected a UPat, got {type(pattern).__name__}")
+
+
 def _tuple(value):
     return None if value is None else tuple(value) if isinstance(value, (tuple, list, set, frozenset)) else (value,)
 
@@ -22,10 +27,15 @@ class UPat:
 
     def __init__(self, op=None, dtype=None, src=None, arg=None, name=None, allow_any_len=False):
         self.op = _tuple(op)
+        for o in self.op or ():
+            if not isinstance(o, Ops):
+                raise TypeError(f"UPat: op is one of Ops, or several of them, not {o!r}")
         self.dtype = None if dtype is None else tuple(as_dtype(d) for d in _tuple(dtype))
         self.src, self.arg, self.name, self.allow_any_len = src, arg, name, allow_any_len
         if src is not None and not isinstance(src, (UPat, tuple, list)):
             raise TypeError(f"UPat: src is a pattern, a tuple or a list of them, not {type(src).__name__}")
+        for part in src if isinstance(src, (tuple, list)) else ():
+            _check_pattern("UPat: src", part)
 
     @staticmethod
     def var(name=None, dtype=None):
@@ -77,6 +87,11 @@ class UPat:
         orders = itertools.permutations(self.src) if isinstance(self.src, list) else [self.src]
         for order in orders:
             yield from _match_all(order, sources, known)
+
+    def names(self) -> set[str]:
+        """What it captures."""
+        parts = (self.src,) if isinstance(self.src, UPat) else self.src or ()
+        return {self.name}.union(*(part.names() for part in parts)) - {None}
 
     def match(self, node: UOp, known=None) -> list[dict]:
         """All ways in which a node fits."""
@@ -152,9 +167,14 @@ class _Number(UPat):
 
 class _Any(UPat):
     def __init__(self, patterns):
+        for pattern in patterns:
+            _check_pattern("UPat.any", pattern)
         ops = [p.op for p in patterns]
         super().__init__(None if None in ops else tuple(o for op in ops for o in op))
         self.patterns = patterns
+
+    def names(self):
+        return super().names().union(*(pattern.names() for pattern in self.patterns))
 
     def matches(self, node, known):
         for pattern in self.patterns:
@@ -170,17 +190,31 @@ def _match_all(patterns, sources, known):
         yield from _match_all(patterns[1:], sources[1:], first)
 
 
+def _rule(number, given):
+    if not isinstance(given, (tuple, list)) or len(given) != 2:
+        raise TypeError(f"PatternMatcher: rule {number} is {given!r}, expected (pattern, function)")
+    _check_pattern(f"PatternMatcher: rule {number}", given[0])
+    if not callable(given[1]):
+        raise TypeError(f"PatternMatcher: rule {number}: expected a function, got {type(given[1]).__name__}")
+    return tuple(given)
+
+
 class PatternMatcher:
     """Rules in order: (pattern, function). The function gets what was captured by the names of its parameters, and the
     context as `ctx`. The first that returns another node wins."""
 
     def __init__(self, patterns):
-        self.patterns = list(patterns)
+        self.patterns = [_rule(number, given) for number, given in enumerate(patterns)]
         self._by_op, self._anywhere = {}, []
         for number, (pattern, function) in enumerate(self.patterns):
             parameters = inspect.signature(function).parameters
+            known = pattern.names()
+            for name, p in parameters.items():
+                if name != "ctx" and name not in known and p.default is p.empty and p.kind is not p.VAR_KEYWORD:
+                    raise TypeError(f"PatternMatcher: the function of rule {number} has the parameter {name}, its pattern captures "
+                                    f"{', '.join(sorted(known)) or 'nothing'}")
             rule = (number, pattern, function, "ctx" in parameters,
-                    any(p.kind == p.VAR_KEYWORD for p in parameters.values()), tuple(parameters))
+                    any(p.kind == p.VAR_KEYWORD for p in parameters.values()), tuple(n for n in parameters if n in known))
             if pattern.op is None:
                 self._anywhere.append(rule)
             else:
@@ -194,6 +228,8 @@ class PatternMatcher:
         return [] if self._anywhere else list(self._by_op)
 
     def __add__(self, other):
+        if not isinstance(other, PatternMatcher):
+            return NotImplemented
         return PatternMatcher(self.patterns + other.patterns)
 
     def rewrite(self, node: UOp, ctx=None) -> UOp | None:
@@ -204,8 +240,10 @@ class PatternMatcher:
         for _, pattern, function, takes_context, takes_all, names in rules:
             for captured in pattern.matches(node, {}):
                 if not takes_all:
-                    captured = {name: captured.get(name) for name in names if name != "ctx"}
+                    captured = {name: captured.get(name) for name in names}
                 result = function(ctx=ctx, **captured) if takes_context else function(**captured)
+                if result is not None and not isinstance(result, UOp):
+                    raise TypeError(f"expected a UOp or None from a rule, got {type(result).__name__}")
                 if result is not None and result != node:
                     return result
         return None
@@ -213,6 +251,8 @@ class PatternMatcher:
 
 def graph_rewrite(sink: UOp, pm: PatternMatcher, ctx=None, bottom_up=False, name=None) -> UOp:
     """Applies rules to every node of a graph until none applies. bottom_up: a node is tried before its sources."""
+    if not isinstance(sink, UOp) or not isinstance(pm, PatternMatcher):
+        raise TypeError(f"graph_rewrite: expected a UOp and a PatternMatcher, got {type(sink).__name__} and {type(pm).__name__}")
     return _core.rewrite_nodes(sink, lambda node: pm.rewrite(node, ctx), pm.roots, bottom_up, name or "rewrite")
 
 

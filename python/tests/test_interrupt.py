@@ -1,0 +1,130 @@
+"""Ctrl-C: a KeyboardInterrupt, after which the process computes as before."""
+
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from quern import Tensor, TinyJit, Variable
+from quern.uop import PatternMatcher, UOp, UPat, graph_rewrite
+
+REALIZE = """
+x = Tensor.rand(64, 64).realize()
+def step():
+    (x @ x).sum().item()
+"""
+NEW_KERNELS = """
+x, count = Tensor.rand(64).realize(), 0
+def step():
+    global count
+    count += 1
+    (x * count).reshape(8, 8).sum(count % 2).realize()
+"""
+REPLAY = """
+x = Tensor.rand(64, 64).realize()
+product = TinyJit(lambda x: (x @ x).realize())
+def step():
+    product(x).numpy()
+"""
+TRAINING = """
+layer = nn.Linear(16, 4)
+optimiser = nn.optim.Adam(nn.state.get_parameters(layer))
+x = Tensor.rand(8, 16).realize()
+@TinyJit
+@Tensor.train()
+def train():
+    optimiser.zero_grad()
+    loss = layer(x).square().mean().backward()
+    optimiser.step()
+    return loss
+def step():
+    train().item()
+"""
+SCRIPT = """
+import signal
+from quern import Tensor, TinyJit, nn
+signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever started this may not care for it
+{}
+for _ in range(4):
+    step()
+try:
+    print("ready", flush=True)
+    while True:
+        step()
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+for _ in range(4):
+    step()
+print((Tensor([1.0, 2.0]) * 3).tolist(), flush=True)
+"""
+
+
+@pytest.mark.parametrize("body", [REALIZE, NEW_KERNELS, REPLAY, TRAINING], ids=["realize", "new kernels", "replay", "training"])
+def test_a_loop_is_interrupted_and_goes_on(body):
+    child = subprocess.Popen([sys.executable, "-c", SCRIPT.format(body)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        assert child.stdout.readline() == "ready\n"
+        child.send_signal(signal.SIGINT)
+        out, err = child.communicate(timeout=300)
+    finally:
+        child.kill()
+    assert (out, child.returncode) == ("interrupted\n[3.0, 6.0]\n", 0), err
+
+
+def interrupt(*_):
+    signal.raise_signal(signal.SIGINT)
+
+
+def interrupted(x=None):
+    interrupt()
+    return x
+
+
+def in_a_jit():
+    jitted = TinyJit(lambda x: interrupted(x + 1))
+    jitted(Tensor([1.0]).realize())
+
+
+def in_a_capture():
+    calls = []
+
+    def function(x):
+        calls.append(1)
+        return interrupted(x + 1) if len(calls) == 2 else x + 1
+
+    jitted = TinyJit(function)
+    jitted(Tensor([1.0]).realize())
+    try:
+        jitted(Tensor([1.0]).realize())
+    finally:  # it is captured by the calls that follow
+        assert not jitted.captured
+        assert [jitted(Tensor([float(i)]).realize()).item() for i in range(4)] == [1.0, 2.0, 3.0, 4.0] and jitted.captured
+
+
+def in_a_rule():
+    graph_rewrite(Variable("n", 1, 4) + 1, PatternMatcher([(UPat.var("x") + 1, interrupted)]))
+
+
+def in_the_body_of_a_kernel():
+    Tensor([1.0]).custom_kernel(fxn=interrupted)
+
+
+def in_the_gradient_of_a_kernel():
+    x = Tensor([1.0], requires_grad=True)
+    x.custom_kernel(fxn=lambda out: UOp.sink(), grad_fxn=interrupt)[0].sum().backward()
+
+
+def in_a_layer():
+    Tensor([1.0]).sequential([Tensor.relu, interrupted])
+
+
+@pytest.mark.parametrize("call", [in_a_jit, in_a_capture, in_a_rule, in_the_body_of_a_kernel, in_the_gradient_of_a_kernel, in_a_layer])
+def test_functions_of_the_user_are_interrupted(call):
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            call()
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert (Tensor([1.0, 2.0]) * 3).tolist() == [3.0, 6.0]

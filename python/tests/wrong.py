@@ -1,0 +1,30 @@
+"""Tables of wrong use: the kind of exception, what its text says, and the call."""
+
+import re
+
+import pytest
+
+import quern
+
+PYTHON = {  # what Python calls such a thing
+    quern.ShapeError: ValueError, quern.DTypeError: TypeError, quern.IndexError: IndexError, quern.DeviceError: RuntimeError,
+    quern.ParseError: ValueError, quern.SpecError: ValueError, quern.RewriteError: RuntimeError, quern.Error: RuntimeError,
+}
+
+
+def row(kind, text, call, *marks):
+    return pytest.param(kind, text, call, id=re.sub(r"\W+", " ", text).strip()[:60], marks=marks)
+
+
+def wanted(kind, text, call, reason):
+    """What should be said, and is not yet."""
+    return row(kind, text, call, pytest.mark.xfail(strict=True, reason=reason))
+
+
+def refuses(kind, text, call):
+    with pytest.raises(kind, match=re.escape(text)) as caught:
+        call()
+    if kind in PYTHON:
+        assert type(caught.value) is kind and isinstance(caught.value, PYTHON[kind]) and isinstance(caught.value, quern.Error)
+    else:
+        assert not isinstance(caught.value, quern.Error)
