@@ -56,14 +56,9 @@ void Chooser::choose_threads() {
   }
   const int64_t threads = std::min(spec_.compute_units, static_cast<int64_t>(steps / kStepsOfThread));
   if (threads < 2) return;
-  // what is packed is best packed by one thread, and all of a row by the same
   UOps candidates = loops_.outputs;
-  const Columns found = width_ > 1 && main_ ? find_columns() : Columns();
-  const UOp& packed = found.packed;
-  if (packed)
-    std::ranges::stable_sort(candidates, {}, [&](const UOp& r) {
-      return same(r, found.column) ? 1 : is_open(packed, r) ? 0 : 2;
-    });
+  const UOp packed = width_ > 1 && main_ ? find_columns().packed : UOp();
+  if (packed) std::ranges::stable_sort(candidates, {}, [&](const UOp& r) { return read_by_all(r, packed); });
   for (int64_t n = threads; n > 1; n--)
     for (const UOp& r : candidates) {
       if (!is_around_all(r) || size(r) == 0 || size(r) % n != 0) continue;
@@ -76,6 +71,14 @@ void Chooser::choose_threads() {
       opts_.push_back({OptKind::THREAD, number_of(r), n});
       return;
     }
+}
+
+// Elements that each thread reads, if threads share this loop; what is packed is also copied by each.
+double Chooser::read_by_all(const UOp& range, const UOp& packed) const {
+  double elements = 0;
+  for (const Access& a : reads_)
+    if (!a.uses(range)) elements += copied_elements(a.node) * (same(a.node, packed) ? 2 : 1);
+  return elements;
 }
 
 bool Chooser::is_around_all(const UOp& range) const {

@@ -6,7 +6,7 @@ namespace quern::heuristic {
 namespace {
 constexpr int64_t kShort = 8;           // vectors in the second cache for a whole reduce: it needs no blocks
 constexpr int64_t kLeastBlock = 64;     // steps of the reduce
-constexpr int64_t kLeastColumns = 128;  // of those, a row that is packed is used for
+constexpr int64_t kLeastColumns = 192;  // of those, a row that is packed is used for
 constexpr int64_t kLeastTiles = 4;      // of rows in a block
 constexpr int64_t kRowsUnpacked = 8;    // so few are near in any order
 }  // namespace

@@ -84,6 +84,7 @@ class Chooser {
 
   // ---- threads
   void choose_threads();
+  double read_by_all(const UOp& range, const UOp& packed) const;
   bool is_around_all(const UOp& range) const;
   int64_t threads_along(const UOp& range) const { return threaded_ && same(threaded_, range) ? threads_ : 1; }
 

@@ -1,4 +1,6 @@
 // Lanes along outputs of a reduce: tiles in registers, and what is packed for them.
+#include <tuple>
+
 #include "quern/codegen/heuristic_chooser.h"
 
 namespace quern::heuristic {
@@ -14,6 +16,7 @@ constexpr wide kFar = wide{1} << 62;
 constexpr int64_t kFewRows = 64;
 constexpr int64_t kLeastVectors = 4, kFewRowsVectors = 8;  // of a row, that are packed together
 constexpr int64_t kElementsToPack = 2048;
+constexpr int64_t kLongReduce = 128;  // for each store
 }  // namespace
 
 // As much work for what is read as fits into the registers: an accumulator for each place of the tile, the
@@ -34,21 +37,24 @@ Chooser::Tile Chooser::tile(int64_t rows, int64_t columns, int64_t others) const
   return best;
 }
 
+// Best are lanes along what is read and written. What has to be turned to be packed costs more than stores
+// that are not to neighbours, if the reduce is long: then it is the loop for which least is packed.
 Chooser::Columns Chooser::find_columns() const {
   Columns best;
-  int64_t most = 0;
-  double least_copied = 0;
+  std::tuple<int64_t, double, int64_t> most{0, 0, 0};
   for (const UOp& r : around_) {
     if (lanes(r) == 1) continue;
     const UOp row = row_beside(r), packed = operand_to_pack(r, row);
     if (!all_simple(r) && !packed) continue;
-    int64_t points = all_simple(r) ? 2 : 1;
-    for (const Access& a : stores_) points += a.is_neighbours(r) ? 2 : 0;
+    const UOp index = packed ? index_of_address(packed.src(0)) : UOp();
+    const bool is_turned = packed && !has_gate(index) && stride_of(position_of(index), r) != 1 &&
+                           reduced_elements(packed) >= kLongReduce;
+    const auto stored =
+        2 * std::ranges::count_if(stores_, [&](const Access& a) { return a.is_neighbours(r); });
+    int64_t points = (all_simple(r) ? 2 : 1) + (is_turned ? 0 : stored);
     if (packed && padded(r).lanes < width_) points = 1;  // vectors would be half as long
-    // of equals, the one for which least is packed
-    const double copied = packed ? copied_elements(packed) : 0;
-    if (points > most || (points == most && copied < least_copied))
-      best = {r, row, packed}, most = points, least_copied = copied;
+    const std::tuple value{points, packed ? -copied_elements(packed) : 0.0, stored};
+    if (!best.column || value > most) best = {r, row, packed}, most = value;
   }
   return best;
 }
@@ -164,7 +170,8 @@ Chooser::Block Chooser::block(const UOp& packed, const UOp& column) {
   Block result;
   // for few rows the copying takes longest: it reads longer pieces
   const int64_t least = times_read(packed) <= kFewRows ? kFewRowsVectors : kLeastVectors;
-  result.vectors = divisor(all, std::max(least, most));
+  const int64_t limit = std::max(least, most), part = divisor(all, limit);
+  result.vectors = part * 2 < limit && all <= limit * 2 ? all : part;
   UOps others;
   for (const UOp& r : around_)
     if (!same(r, column) && is_open(packed, r)) others.push_back(r);

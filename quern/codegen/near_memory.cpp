@@ -1,12 +1,27 @@
 #include "quern/codegen/near_memory.h"
 
 #include <algorithm>
+#include <optional>
+#include <unordered_map>
 
 #include "quern/codegen/strides.h"
 #include "quern/ir/linear.h"
 #include "quern/ir/node_map.h"
 
 namespace quern {
+namespace {
+
+// From the first step of the range to the second, in the first of all others.
+wide first_step(const UOp& position, const UOp& range) {
+  std::unordered_map<UOp, UOp> first;
+  for (const UOp& r : position.ranges()) first.emplace(r, UOp::index(0));
+  const UOp from = position.substitute(first).simplify();
+  first[range] = UOp::index(1);
+  const UOp to = position.substitute(first).simplify();
+  return from.is_int_const() && to.is_int_const() ? to.int_value() - from.int_value() : wide{1} << 40;
+}
+
+}  // namespace
 
 bool is_at_once(const UOp& range) {
   const AxisKind kind = range.arg().range().kind;
@@ -16,9 +31,10 @@ bool is_at_once(const UOp& range) {
 int64_t steps(const UOp& range) { return static_cast<int64_t>(range.src(0).int_value()); }
 
 wide distance(const UOp& address, const UOp& range) {
-  const wide far = wide{1} << 40;
-  const wide stride = stride_of(position_of(index_of_address(address)), range).value_or(far);
-  return stride < 0 ? -stride : stride;
+  const UOp& position = position_of(index_of_address(address));
+  const std::optional<wide> stride = stride_of(position, range);
+  const wide steps = stride ? *stride : first_step(position, range);
+  return steps < 0 ? -steps : steps;
 }
 
 NearMemory::NearMemory(const UOp& program, DType dtype, const UOps& tile, const UOp& address) {

@@ -12,7 +12,8 @@ bool is_at_once(const UOp& range);
 // Steps of a range, of which the number is known.
 int64_t steps(const UOp& range);
 
-// How far apart neighbouring steps of the range are at an address; far, if that is not one number.
+// How far apart neighbouring steps of the range are at an address, the first two if they differ; far, if that
+// is not known.
 wide distance(const UOp& address, const UOp& range);
 
 // A place for each step of the loops `tile`: loops are in the order in which they are nested, and what is

@@ -1,0 +1,71 @@
+// What is chosen for products, on a machine of given caches: lanes, tiles, threads, and what is packed.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "quern/codegen/lower.h"
+#include "quern/ir/parse.h"
+
+namespace quern {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+DeviceSpec machine(int64_t cores = 1) {
+  DeviceSpec spec;
+  spec.compute_units = cores;
+  spec.vector_bytes = 32;
+  spec.registers = 16;
+  spec.l1_bytes = 32 << 10, spec.l2_bytes = 512 << 10, spec.l3_bytes = 32 << 20;
+  spec.has_fma = true;
+  return spec;
+}
+
+// The opts of a product of m x k and k x n numbers, the second of which may be kept as n x k.
+std::string chosen(int64_t m, int64_t k, int64_t n, bool turned = false, int64_t cores = 1) {
+  const std::string second =
+      turned ? fmt::format("r1[{}] * {} + r2", n, k) : fmt::format("r2 * {} + r1[{}]", n, n);
+  const UOp kernel = parse(fmt::format(
+      R"(%a = INDEX(PARAM(; 1):float32*[{}], r0[{}] * {} + r2[{}, REDUCE]):float32
+         %b = INDEX(PARAM(; 2):float32*[{}], {}):float32
+         SINK(END(STORE(INDEX(PARAM(; 0):float32*[{}], r0 * {} + r1), REDUCE(%a * %b, r2; {{op: ADD}})), r0, r1)))",
+      m * k, m, k, k, k * n, second, m * n, n));
+  const std::optional<Optimisable> found = before_opts(kernel, machine(cores));
+  return found ? to_text(found->chosen) : "none";
+}
+
+TEST(Heuristic, ColumnsThatFitTheSecondCacheArePacked) {
+  EXPECT_EQ(chosen(512, 512, 512), "BLOCK(1, 128) PACK(1, 2) UPCAST(1, 8) UPCAST(1, 2) UPCAST(0, 4)");
+}
+
+TEST(Heuristic, ALongReduceIsInBlocks) {
+  EXPECT_THAT(chosen(2048, 2048, 2048), AllOf(HasSubstr("BLOCK(2, 256)"), HasSubstr("BLOCK(0, 256)"),
+                                              HasSubstr("PACK(2, 2)"), HasSubstr("PACK(0, 1)")));
+  // what waits for the next block is not larger than half of the third cache
+  EXPECT_THAT(chosen(16384, 2048, 16384), HasSubstr("BLOCK(1, 256)"));
+  // few columns: what is packed of rows would be used too seldom
+  EXPECT_THAT(chosen(2048, 2048, 64), Not(HasSubstr("BLOCK(2, ")));
+}
+
+TEST(Heuristic, WhatIsPackedIsPadded) {
+  EXPECT_THAT(chosen(128, 512, 100), AllOf(HasSubstr("PADTO(1, 16)"), HasSubstr("UPCAST(1, 8)")));
+  EXPECT_THAT(chosen(300, 300, 300), AllOf(HasSubstr("PADTO(1, 8)"), HasSubstr("UPCAST(1, 8)")));
+}
+
+// Weights as layers keep them, and few rows to multiply with: the rows are packed, not the weights.
+TEST(Heuristic, LanesAlongRowsIfTheOtherOperandWouldHaveToBeTurned) {
+  EXPECT_THAT(chosen(16, 4096, 4096, true), AllOf(HasSubstr("PACK(0, 1)"), HasSubstr("UPCAST(0, 8)"),
+                                                  Not(HasSubstr("PACK(1, 2)")), Not(HasSubstr("BLOCK"))));
+  EXPECT_THAT(chosen(4096, 4096, 16, true), AllOf(HasSubstr("UPCAST(1, 8)"), Not(HasSubstr(", 1) PACK"))));
+}
+
+TEST(Heuristic, ThreadsShareTheLoopOverWhatIsLarge) {
+  EXPECT_THAT(chosen(32, 4096, 4096, false, 2), HasSubstr("THREAD(1, 2)"));
+  EXPECT_THAT(chosen(32, 4096, 4096, true, 2), HasSubstr("THREAD(1, 2)"));
+  EXPECT_THAT(chosen(4096, 4096, 32, true, 2), HasSubstr("THREAD(0, 2)"));
+}
+
+}  // namespace
+}  // namespace quern
