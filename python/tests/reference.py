@@ -2,7 +2,7 @@
 
 A table is a list of op(name, function of tensors, function of arrays, *inputs, **options); `name` is the member of Tensor that the
 entry tests. The function of arrays is the oracle: it is given float64 for floats of any width, and integers as they are. Gradients are
-compared with central differences of the oracle, in float64."""
+compared with central differences of the oracle, in float64. An entry without inputs makes tensors: its functions are given the dtype."""
 
 import dataclasses
 import math
@@ -103,7 +103,6 @@ class Op:
     loose: float = 1  # tolerances are this much wider; the entry says why
     smoke: bool = False  # runs on OpenCL too
     xfail: dict = dataclasses.field(default_factory=dict)  # check, or check and dtype -> the bug that it shows
-    label: str = ""
 
     def out_dtype(self, dtype):
         if callable(self.out):
@@ -174,7 +173,7 @@ def expanded(x):
     return x[:1].copy() if x.ndim else x, lambda t: t.expand(x.shape), lambda a: np.broadcast_to(a, x.shape)
 
 
-VIEWS = {"permuted": permuted, "strided": strided, "expanded": expanded}
+VIEWS = [permuted, strided, expanded]
 
 
 def whole(x):
@@ -200,9 +199,12 @@ def differences(function, arrays, weights, which, sample=24):
 
 def check_values(entry, dtype, device, shape=None):
     arrays = [i.make(dtype, n, shape) for n, i in enumerate(entry.inputs)]
-    result = entry.tensors(*[tensor(a, i.dtype or dtype, device) for a, i in zip(arrays, entry.inputs)])
-    with np.errstate(all="ignore"):
-        expected = entry.arrays(*oracle_inputs(entry, arrays, dtype))
+    if entry.inputs:
+        result = entry.tensors(*[tensor(a, i.dtype or dtype, device) for a, i in zip(arrays, entry.inputs)])
+        with np.errstate(all="ignore"):
+            expected = entry.arrays(*oracle_inputs(entry, arrays, dtype))
+    else:
+        result, expected = entry.tensors(dtype), entry.arrays("float64" if "float" in dtype else dtype)
     first = several(result)[0]
     if isinstance(first, Tensor):
         assert first.dtype.name == entry.out_dtype(dtype)
@@ -257,8 +259,8 @@ def cases(table, check, dtypes=False):
     return found
 
 
-def checks_of(table, views_each=len(VIEWS)):
-    """test_values, test_gradient and test_views of the module that has this table; an entry is given so many of the views, in turn."""
+def checks_of(table):
+    """test_values, test_gradient and test_views of the module that has this table. The entries take turns with the views."""
     @pytest.mark.parametrize("entry, dtype", cases(table, "values", dtypes=True))  # float64: see test_gradient, which has both
     def test_values(entry, dtype, device):
         check_values(entry, dtype, device)
@@ -267,12 +269,11 @@ def checks_of(table, views_each=len(VIEWS)):
     def test_gradient(entry, device):
         check_views(entry, whole, device, use_backward=False)
 
-    @pytest.mark.parametrize("entry, views", [
-        pytest.param(*case.values, (list(VIEWS) * 2)[n % 3:][:views_each], id=case.id, marks=case.marks)
+    @pytest.mark.parametrize("entry, view", [
+        pytest.param(*case.values, VIEWS[n % len(VIEWS)], id=f"{case.id}-{VIEWS[n % len(VIEWS)].__name__}", marks=case.marks)
         for n, case in enumerate(cases([e for e in table if e.views and e.inputs], "views"))])
-    def test_views(entry, views, device):
-        for view in views:
-            check_views(entry, VIEWS[view], device, use_backward=True)
+    def test_views(entry, view, device):
+        check_views(entry, view, device, use_backward=True)
 
     return test_values, test_gradient, test_views
 

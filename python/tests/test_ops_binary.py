@@ -118,7 +118,7 @@ TABLE = [
     op("where", lambda m, x: m.where(-1, x), lambda m, x: np.where(m, x.dtype.type(-1), x), mask(7), X, dtypes=f"{SIGNED} {FLOATS}"),
 ]
 
-test_values, test_gradient, test_views = checks_of(TABLE, views_each=1)
+test_values, test_gradient, test_views = checks_of(TABLE)
 test_shapes = shape_checks_of([e for e in TABLE if e.views and e.inputs == (X, Y)])
 
 
@@ -131,7 +131,7 @@ float32 float64 float64  bfloat16 float32 float32  int32 bfloat16 bfloat16  floa
 """.split()
 
 
-@pytest.mark.parametrize("a, b, expected", zip(PROMOTIONS[::3], PROMOTIONS[1::3], PROMOTIONS[2::3]))
+@pytest.mark.parametrize("a, b, expected", list(zip(PROMOTIONS[::3], PROMOTIONS[1::3], PROMOTIONS[2::3])))
 def test_promotion(a, b, expected, device):
     x, y = Tensor([1, 0, 1], dtype=a, device=device), Tensor([1, 1, 0], dtype=b, device=device)
     for first, second in ((x, y), (y, x)):

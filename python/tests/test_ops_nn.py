@@ -150,7 +150,7 @@ LOSSES = [
 ]
 TABLE = CONVOLUTIONS + POOLS + NORMS + ATTENTION + LOSSES
 
-test_values, test_gradient, test_views = checks_of(TABLE, views_each=1)
+test_values, test_gradient, test_views = checks_of(TABLE)
 
 
 @pytest.mark.parametrize("call", [
