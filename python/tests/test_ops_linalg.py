@@ -73,9 +73,11 @@ TABLE = [
     op("linear", None, lambda x, w, b: x @ w + b, BATCH, normal(4, 5), normal(5)),
     op("linear", None, lambda x, w: x @ w, BATCH, normal(4, 5), dtypes=FLOATS),
     op("linear", None, lambda x, w: x * w, BATCH, normal(4)),
-    *[op("einsum", lambda *xs, f=formula: Tensor.einsum(f, *xs), lambda *xs, f=formula: np.einsum(f, *xs), *inputs) for formula, *inputs in [
+    *[op("einsum", lambda *xs, f=formula: Tensor.einsum(f, *xs), lambda *xs, f=formula: np.einsum(f, *xs), *inputs)
+      for formula, *inputs in [
         ("ij,jk->ik", A, B), ("ij->ji", A), ("ij->", A), ("ij->i", A), ("i,j->ij", VECTOR, normal(3)), ("ij,ij->j", A, normal(3, 7)),
-        ("bij,bjk->bik", BATCH, normal(2, 4, 5)), ("ii->i", normal(3, 3)), ("ii", normal(3, 3)), ("ij,jk", A, B), ("bhwc,hkc->bwk", normal(2, 3, 2, 4), normal(3, 5, 4)),
+        ("bij,bjk->bik", BATCH, normal(2, 4, 5)), ("ii->i", normal(3, 3)), ("ii", normal(3, 3)), ("ij,jk", A, B),
+        ("bhwc,hkc->bwk", normal(2, 3, 2, 4), normal(3, 5, 4)),
         ("...ij,...jk->...ik", BATCH, normal(4, 5)), ("i,ij,j->", normal(3), A, VECTOR)]],
     op("einsum", lambda a, b: Tensor.einsum("ij,jk->ik", [a, b]), np.matmul, A, B, dtypes=FLOATS),
     op("qr", qr, of_qr, A, grad=False),
@@ -90,7 +92,8 @@ TABLE = [
     op("svd", svd(True), of_svd(True), RANK_ONE, grad=False, dtypes="float64"),
     op("newton_schulz", lambda x: x.newton_schulz(30, CUBIC), nearest_orthogonal, normal(3, 3), views=False, grad=False),
     op("newton_schulz", lambda x: x.newton_schulz(30, CUBIC), nearest_orthogonal, normal(5, 2), views=False, grad=False),
-    op("newton_schulz", lambda x: x.newton_schulz(2, (3.4445, -4.775, 2.0315)), lambda x: newton_schulz(x, 2, 3.4445, -4.775, 2.0315), normal(2, 3)),
+    op("newton_schulz", lambda x: x.newton_schulz(2, (3.4445, -4.775, 2.0315)),
+       lambda x: newton_schulz(x, 2, 3.4445, -4.775, 2.0315), normal(2, 3)),
     op("newton_schulz", lambda x: x.newton_schulz(0, CUBIC), lambda x: x / (np.linalg.norm(x) + 1e-7), normal(2, 3)),
     op("sequential", lambda x: x.sequential([Tensor.exp, lambda y: y.sum(0), Tensor.sqrt]), lambda x: np.sqrt(np.exp(x).sum(0)), A),
     op("sequential", lambda x: x.sequential([]), np.copy, A),

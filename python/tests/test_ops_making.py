@@ -36,7 +36,8 @@ TABLE = [
     op("zeros_like", lambda x: x.zeros_like(dtype="int8"), lambda x: np.zeros_like(x, "int8"), X, out="int8"),
     op("ones_like", None, np.ones_like, X, dtypes=ALL, grad=False),
     op("full_like", lambda x: x.full_like(5), lambda x: np.full_like(x, 5), X, dtypes=f"{INTS} {FLOATS}", grad=False),
-    op("full_like", lambda x: x.full_like(2.5, dtype="float32"), lambda x: np.full_like(x, 2.5, "float32"), X, dtypes="int8", out="float32"),
+    op("full_like", lambda x: x.full_like(2.5, dtype="float32"), lambda x: np.full_like(x, 2.5, "float32"), X, dtypes="int8",
+       out="float32"),
     op("const_like", lambda x: x.const_like(5), lambda x: np.full_like(x, 5), X, dtypes=f"{SIGNED} {FLOATS}", grad=False),
 ]
 

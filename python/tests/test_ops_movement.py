@@ -72,8 +72,10 @@ TABLE = [
     op("shrink_to", lambda x: x.shrink_to(2, None), lambda x: x[:2], X),
     op("shrink_to", lambda x: x.shrink_to((1, 2, 3)), lambda x: x[:1, :2, :3], CUBE),
     op("pad", lambda x: x.pad((1, 2)), pads("constant", (1, 2)), X, **TYPES, smoke=True),
-    op("pad", lambda x: x.pad((1, 2, 0, 3), value=4), lambda x: pads("constant", (1, 2), (0, 3))(x, constant_values=4), X, dtypes="int8 float32 float64"),
-    op("pad", lambda x: x.pad(((1, 0), None, (0, 2)), value=-1.5), lambda x: np.pad(x, ((1, 0), (0, 0), (0, 2)), constant_values=-1.5), CUBE),
+    op("pad", lambda x: x.pad((1, 2, 0, 3), value=4), lambda x: pads("constant", (1, 2), (0, 3))(x, constant_values=4), X,
+       dtypes="int8 float32 float64"),
+    op("pad", lambda x: x.pad(((1, 0), None, (0, 2)), value=-1.5),
+       lambda x: np.pad(x, ((1, 0), (0, 0), (0, 2)), constant_values=-1.5), CUBE),
     op("pad", lambda x: x.pad((-1, 2, 1, -2)), lambda x: np.pad(x[:-2, 1:], ((1, 0), (0, 2))), X),
     op("pad", lambda x: x.pad((1, 1, 2, 0)), lambda x: np.pad(x, ((0, 0), (2, 0), (1, 1))), EMPTY),
     op("pad", lambda x: x.pad((2, 3, 1, 2), mode="reflect"), pads("reflect", (2, 3), (1, 2)), WIDE),
@@ -93,8 +95,8 @@ TABLE = [
     op("repeat_interleave", lambda x: x.repeat_interleave(2), lambda x: np.repeat(x, 2), X),
     op("cat", lambda x, y: x.cat(y, dim=1), lambda x, y: np.concatenate([x, y], 1), X, normal(3, 2), **TYPES, smoke=True),
     op("cat", lambda x, y, z: Tensor.cat(x, y, z), lambda *xs: np.concatenate(xs), X, normal(1, 7), normal(0, 7)),
-    op("cat", lambda x, y: x.cat(y, dim=-1), lambda x, y: np.concatenate([x, y], -1), normal(2, 3, dtype="int8"), normal(2, 3, dtype="float32"),
-       dtypes="float32"),
+    op("cat", lambda x, y: x.cat(y, dim=-1), lambda x, y: np.concatenate([x, y], -1), normal(2, 3, dtype="int8"),
+       normal(2, 3, dtype="float32"), dtypes="float32"),
     op("stack", lambda x, y: x.stack(y), lambda x, y: np.stack([x, y]), normal(3, 7), normal(3, 7), **TYPES),
     op("stack", lambda x, y, z: Tensor.stack(x, y, z, dim=-1), lambda *xs: np.stack(xs, -1), VECTOR, VECTOR, VECTOR),
     op("stack", lambda x, y: Tensor.stack(x, y), lambda *xs: np.stack(xs), SCALAR, SCALAR),
@@ -114,7 +116,8 @@ TABLE = [
     op("triu", None, np.triu, normal(7, 3), **TYPES),
     op("triu", lambda x: x.triu(2), lambda x: np.triu(x, 2), CUBE),
     op("rearrange", lambda x: x.rearrange("a b c -> c a b"), lambda x: x.transpose(2, 0, 1), CUBE),
-    op("rearrange", lambda x: x.rearrange("a (b c) d -> (a d) c b", c=2), lambda x: x.reshape(2, 2, 2, 3).transpose(0, 3, 2, 1).reshape(6, 2, 2), normal(2, 4, 3)),
+    op("rearrange", lambda x: x.rearrange("a (b c) d -> (a d) c b", c=2),
+       lambda x: x.reshape(2, 2, 2, 3).transpose(0, 3, 2, 1).reshape(6, 2, 2), normal(2, 4, 3)),
     op("rearrange", lambda x: x.rearrange("... c -> c ... 1"), lambda x: x.transpose(2, 0, 1)[..., None], CUBE),
     op("meshgrid", None, lambda x, y: np.meshgrid(x, y, indexing="ij"), normal(3), normal(5), dtypes="int8 float32 float64"),
     op("meshgrid", lambda x, y: x.meshgrid(y, indexing="xy"), lambda x, y: np.meshgrid(x, y), normal(3), normal(5)),
@@ -150,10 +153,11 @@ def test_symbolic_sizes(device):
 
 
 @pytest.mark.parametrize("call", [
-    lambda x: x.reshape(4, 4), lambda x: x.expand(3, 8), lambda x: x.permute(0, 0), lambda x: x.pad((1,)), lambda x: x.shrink(((0, 9), None)),
-    lambda x: x.split([1, 1]), lambda x: x.cat(x, dim=5), lambda x: x.stack(x[0]), lambda x: x.unfold(0, 4, 1), lambda x: x.squeeze(2),
-    lambda x: x.flip(2), lambda x: x.diagonal(0, 1, 1), lambda x: x.rearrange("a b c -> c"), lambda x: x.interpolate((0,)), lambda x: x.roll((1, 2), 0),
-    lambda x: x.shrink_to(4, 7), lambda x: x.pad_to(2, 7), lambda x: x.chunk(0), lambda x: x.pad((5, 5), mode="reflect"[:-1])])
+    lambda x: x.reshape(4, 4), lambda x: x.expand(3, 8), lambda x: x.permute(0, 0), lambda x: x.pad((1,)),
+    lambda x: x.shrink(((0, 9), None)), lambda x: x.split([1, 1]), lambda x: x.cat(x, dim=5), lambda x: x.stack(x[0]),
+    lambda x: x.unfold(0, 4, 1), lambda x: x.squeeze(2), lambda x: x.flip(2), lambda x: x.diagonal(0, 1, 1), lambda x: x.rearrange("a b c -> c"), lambda x: x.interpolate((0,)),
+    lambda x: x.roll((1, 2), 0), lambda x: x.shrink_to(4, 7), lambda x: x.pad_to(2, 7), lambda x: x.chunk(0),
+    lambda x: x.pad((7, 7), mode="reflect"), lambda x: x.pad((1, 1), mode="no such")])
 def test_shapes_that_do_not_fit(call):
     with pytest.raises((ValueError, IndexError, RuntimeError)):
         call(Tensor.zeros(3, 7))

@@ -21,11 +21,13 @@ REAL = {"dtypes": FLOATS}
 
 
 def conv(*inputs, dtypes="float32 float64", smoke=False, **options):
-    return op("conv2d", lambda *xs: xs[0].conv2d(*xs[1:], **options), lambda *xs: oracle.conv(*xs, **options), *inputs, dtypes=dtypes, smoke=smoke)
+    return op("conv2d", lambda *xs: xs[0].conv2d(*xs[1:], **options), lambda *xs: oracle.conv(*xs, **options), *inputs,
+              dtypes=dtypes, smoke=smoke)
 
 
 def transposed(*inputs, dtypes="float32 float64", smoke=False, **options):
-    return op("conv_transpose2d", lambda *xs: xs[0].conv_transpose2d(*xs[1:], **options), lambda *xs: oracle.conv_transpose(*xs, **options), *inputs,
+    return op("conv_transpose2d", lambda *xs: xs[0].conv_transpose2d(*xs[1:], **options),
+              lambda *xs: oracle.conv_transpose(*xs, **options), *inputs,
               dtypes=dtypes, smoke=smoke)
 
 
@@ -43,7 +45,8 @@ def max_places(x, kernel=2, **options):
 
 
 def avg_pool(x, kernel=2, dtypes="float32 float64", xfail={}, **options):
-    return op("avg_pool2d", lambda x: x.avg_pool2d(kernel, **options), lambda x: oracle.avg_pool(x, kernel, **options), x, dtypes=dtypes, xfail=xfail)
+    return op("avg_pool2d", lambda x: x.avg_pool2d(kernel, **options), lambda x: oracle.avg_pool(x, kernel, **options), x,
+              dtypes=dtypes, xfail=xfail)
 
 
 def unpooled(x):
@@ -96,18 +99,21 @@ POOLS = [
     avg_pool(normal(1, 2, 5, 7), 3, padding=1, ceil_mode=True),
     avg_pool(normal(1, 2, 5, 7), (2, 3), stride=1, dilation=2),
     avg_pool(normal(1, 2, 7), (3,), stride=2, xfail=dict.fromkeys(("values", "gradient", "views"), ONE_NUMBER)),
-    op("max_unpool2d", unpooled, lambda x: oracle.unpool(oracle.max_pool(x), oracle.max_places(x), x.shape[-2:]), distinct(1, 2, 4, 6), views=False),
-    op("max_unpool2d", unpooled, lambda x: oracle.unpool(oracle.max_pool(x), oracle.max_places(x), x.shape[-2:]), distinct(1, 2, 5, 7), views=False),
+    op("max_unpool2d", unpooled, lambda x: oracle.unpool(oracle.max_pool(x), oracle.max_places(x), x.shape[-2:]),
+       distinct(1, 2, 4, 6), views=False),
+    op("max_unpool2d", unpooled, lambda x: oracle.unpool(oracle.max_pool(x), oracle.max_places(x), x.shape[-2:]),
+       distinct(1, 2, 5, 7), views=False),
     op("max_unpool2d", lambda x, i: x.max_unpool2d(i), lambda x, i: oracle.unpool(x, i, (4, 4)), normal(1, 1, 2, 2),
        given(np.array([[[[0, 3], [9, 15]]]], np.int32))),
 ]
 NORMS = [
     op("batchnorm", None, oracle.batchnorm, IMAGE, normal(4), normal(4), normal(4), positive(4), smoke=True),
-    op("batchnorm", lambda x, w, m, s: x.batchnorm(w, None, m, s), lambda x, w, m, s: oracle.batchnorm(x, w, None, m, s), IMAGE, normal(4), normal(4),
-       positive(4), **REAL, loose=3),  # three operations, each of which rounds
-    op("batchnorm", lambda x, m, s: x.batchnorm(None, None, m, s), lambda x, m, s: oracle.batchnorm(x, None, None, m, s), IMAGE, normal(4), positive(4)),
-    op("batchnorm", lambda x, w, b, m, s: x.batchnorm(w, b, m, s, axis=2), lambda *xs: oracle.batchnorm(*xs, axis=2), LINE, normal(7), normal(7),
-       normal(7), positive(7)),
+    op("batchnorm", lambda x, w, m, s: x.batchnorm(w, None, m, s), lambda x, w, m, s: oracle.batchnorm(x, w, None, m, s), IMAGE,
+       normal(4), normal(4), positive(4), **REAL, loose=3),  # three operations, each of which rounds
+    op("batchnorm", lambda x, m, s: x.batchnorm(None, None, m, s), lambda x, m, s: oracle.batchnorm(x, None, None, m, s), IMAGE,
+       normal(4), positive(4)),
+    op("batchnorm", lambda x, w, b, m, s: x.batchnorm(w, b, m, s, axis=2), lambda *xs: oracle.batchnorm(*xs, axis=2), LINE,
+       normal(7), normal(7), normal(7), positive(7)),
     op("layernorm", None, oracle.layernorm, LINE, **REAL, smoke=True),
     op("layernorm", lambda x: x.layernorm((1, 2), eps=0.1), lambda x: oracle.layernorm(x, (1, 2), 0.1), LINE, views=False),
     op("layernorm", lambda x: x.layernorm(0), lambda x: oracle.layernorm(x, 0), normal(3), views=False),
@@ -127,10 +133,13 @@ GRID, GRID_CLASSES = normal(2, 3, 4), given(np.array([[0, 2, 1, 1], [2, 2, 0, 1]
 BITS = between(0, 1, 3, 4)
 LOSSES = [
     op("cross_entropy", None, oracle.cross_entropy, LOGITS, CLASSES, **REAL, smoke=True),
-    op("cross_entropy", lambda x, y: x.cross_entropy(y, reduction="sum"), lambda x, y: oracle.cross_entropy(x, y, reduction="sum"), GRID, GRID_CLASSES),
-    op("cross_entropy", lambda x, y: x.cross_entropy(y, "none", 0.2), lambda x, y: oracle.cross_entropy(x, y, 1, "none", 0.2), GRID, GRID_CLASSES),
+    op("cross_entropy", lambda x, y: x.cross_entropy(y, reduction="sum"), lambda x, y: oracle.cross_entropy(x, y, reduction="sum"),
+       GRID, GRID_CLASSES),
+    op("cross_entropy", lambda x, y: x.cross_entropy(y, "none", 0.2), lambda x, y: oracle.cross_entropy(x, y, 1, "none", 0.2), GRID,
+       GRID_CLASSES),
     op("cross_entropy", None, oracle.cross_entropy, LOGITS, between(0, 1, 5, 3)),
-    op("cross_entropy", lambda x, y: x.cross_entropy(y), lambda x, y: oracle.cross_entropy(x[None], y[None]), normal(4), given(np.array(2))),
+    op("cross_entropy", lambda x, y: x.cross_entropy(y), lambda x, y: oracle.cross_entropy(x[None], y[None]), normal(4),
+       given(np.array(2))),
     op("sparse_categorical_crossentropy", None, lambda x, y: oracle.cross_entropy(x, y, -1), LOGITS, CLASSES, **REAL),
     op("sparse_categorical_crossentropy", lambda x, y: x.sparse_categorical_crossentropy(y, ignore_index=1, label_smoothing=0.1),
        lambda x, y: oracle.cross_entropy(x, y, -1, "mean", 0.1, 1), LOGITS, CLASSES),
@@ -145,8 +154,8 @@ LOSSES = [
     op("binary_crossentropy_logits", None, lambda x, y: oracle.binary(1 / (1 + np.exp(-x)), y), normal(3, 4), BITS, **REAL),
     op("binary_crossentropy_logits", lambda x, y, w: x.binary_crossentropy_logits(y, "sum", w),
        lambda x, y, w: oracle.binary(1 / (1 + np.exp(-x)), y, "sum", w), normal(3, 4), BITS, positive(4)),
-    op("binary_crossentropy_logits", lambda x, y: x.binary_crossentropy_logits(y, "none"), lambda x, y: np.array([100.0, 0.0]), given([-100.0, 100.0]),
-       given([1.0, 1.0]), dtypes="float64", grad=False),
+    op("binary_crossentropy_logits", lambda x, y: x.binary_crossentropy_logits(y, "none"), lambda x, y: np.array([100.0, 0.0]),
+       given([-100.0, 100.0]), given([1.0, 1.0]), dtypes="float64", grad=False),
 ]
 TABLE = CONVOLUTIONS + POOLS + NORMS + ATTENTION + LOSSES
 
@@ -154,10 +163,12 @@ test_values, test_gradient, test_views = checks_of(TABLE)
 
 
 @pytest.mark.parametrize("call", [
-    lambda x: x.conv2d(Tensor.zeros(2, 3, 3, 3)), lambda x: x.conv2d(Tensor.zeros(2, 4, 9, 9)), lambda x: x.conv2d(Tensor.zeros(2, 4, 3, 3), groups=3),
-    lambda x: x.conv_transpose2d(Tensor.zeros(3, 2, 3, 3)), lambda x: x.max_pool2d(9), lambda x: x.avg_pool2d(2, stride=0),
+    lambda x: x.conv2d(Tensor.zeros(2, 3, 3, 3)), lambda x: x.conv2d(Tensor.zeros(2, 4, 9, 9)),
+    lambda x: x.conv2d(Tensor.zeros(2, 4, 3, 3), groups=3), lambda x: x.conv_transpose2d(Tensor.zeros(3, 2, 3, 3)),
+    lambda x: x.max_pool2d(9), lambda x: x.avg_pool2d(2, stride=0),
     lambda x: x.batchnorm(None, None, Tensor.zeros(3), Tensor.ones(4)), lambda x: x.scaled_dot_product_attention(x[..., :3], x),
-    lambda x: x.cross_entropy(Tensor.zeros(3, dtype="int32")), lambda x: x.cross_entropy(x, reduction="both"), lambda x: x.binary_crossentropy(x[0])])
+    lambda x: x.cross_entropy(Tensor.zeros(3, dtype="int32")), lambda x: x.cross_entropy(x, reduction="both"),
+    lambda x: x.binary_crossentropy(x[0])])
 def test_what_does_not_fit(call):
     with pytest.raises((ValueError, RuntimeError)):
         call(Tensor.zeros(1, 4, 5, 5))

@@ -5,7 +5,7 @@ import pytest
 
 from quern import Tensor
 
-from reference import ALL, FLOATS, INTS, SIGNED, UNSIGNED, between, checks_of, distinct, given, nonzero, normal, op, positive
+from reference import ALL, FLOATS, INTS, SIGNED, UNSIGNED, between, checks_of, distinct, given, nonzero, normal, op
 
 X, CUBE, EMPTY, SCALAR = normal(3, 7), normal(2, 3, 4), normal(3, 0), normal()
 DISTINCT, REAL = distinct(3, 7), {"dtypes": FLOATS}
@@ -137,7 +137,8 @@ TABLE = [
     op("sort", None, sorted_and_order, normal(3, 1), dtypes="int32 float32"),
     op("sort", None, sorted_and_order, given([3.0, np.nan, -np.inf, np.inf, 0.0]), dtypes="float64", grad=False),
     op("argsort", None, lambda x: sorted_and_order(x)[1], X, dtypes=ALL, out="int32"),
-    op("argsort", lambda x: x.argsort(1, True), lambda x: sorted_and_order(x, 1, True)[1], distinct(2, 5, 3), dtypes="int32 float32", out="int32"),
+    op("argsort", lambda x: x.argsort(1, True), lambda x: sorted_and_order(x, 1, True)[1], distinct(2, 5, 3),
+       dtypes="int32 float32", out="int32"),
     op("topk", lambda x: x.topk(3), lambda x: best(x, 3), DISTINCT, dtypes=f"{SIGNED} {FLOATS}"),
     op("topk", lambda x: x.topk(2, 0, largest=False), lambda x: best(x, 2, 0, False), DISTINCT, views=False),
     op("topk", lambda x: x.topk(1), lambda x: best(x, 1), distinct(7)),
