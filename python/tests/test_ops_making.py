@@ -213,6 +213,15 @@ def test_parameters(device):
     assert x.is_param_(False) is x and not x.is_param
 
 
+@pytest.mark.xfail(strict=True, reason="backward() of what was run before adds no gradient, and says nothing")
+def test_backward_after_item(device):
+    x = Tensor([2.0, 3.0], device=device, requires_grad=True)
+    loss = (x * x).sum()
+    assert loss.item() == 13
+    loss.backward()
+    assert x.grad.tolist() == [4, 6]
+
+
 def test_from_url(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     file = tmp_path / "numbers.gz"

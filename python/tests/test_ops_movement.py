@@ -155,7 +155,8 @@ def test_symbolic_sizes(device):
 @pytest.mark.parametrize("call", [
     lambda x: x.reshape(4, 4), lambda x: x.expand(3, 8), lambda x: x.permute(0, 0), lambda x: x.pad((1,)),
     lambda x: x.shrink(((0, 9), None)), lambda x: x.split([1, 1]), lambda x: x.cat(x, dim=5), lambda x: x.stack(x[0]),
-    lambda x: x.unfold(0, 4, 1), lambda x: x.squeeze(2), lambda x: x.flip(2), lambda x: x.diagonal(0, 1, 1), lambda x: x.rearrange("a b c -> c"), lambda x: x.interpolate((0,)),
+    lambda x: x.unfold(0, 4, 1), lambda x: x.squeeze(2), lambda x: x.flip(2),
+    lambda x: x.diagonal(0, 1, 1), lambda x: x.rearrange("a b c -> c"), lambda x: x.interpolate((0,)),
     lambda x: x.roll((1, 2), 0), lambda x: x.shrink_to(4, 7), lambda x: x.pad_to(2, 7), lambda x: x.chunk(0),
     lambda x: x.pad((7, 7), mode="reflect"), lambda x: x.pad((1, 1), mode="no such")])
 def test_shapes_that_do_not_fit(call):

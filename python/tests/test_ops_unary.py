@@ -26,7 +26,7 @@ X, POSITIVE, NONZERO, UNIT = normal(3, 7), positive(3, 7), nonzero(3, 7), betwee
 ABOVE_ONE = between(1.1, 4, 3, 7)
 MATH = {"dtypes": f"int8 int32 {FLOATS}", "out": "float"}  # what gives floats of integers
 REAL = {"dtypes": FLOATS}
-STEPS = {"dtypes": f"int32 {FLOATS}", "grad": False}  # their gradient is 0; see test_ops_binary.py
+STEPS = {"dtypes": f"int32 {FLOATS}", "grad": False}  # their gradient is 0: test_ops_gradient.py
 
 TABLE = [
     op("neg", None, np.negative, X, dtypes=f"{INTS} {FLOATS}"),
