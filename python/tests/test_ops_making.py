@@ -44,6 +44,13 @@ TABLE = [
 test_values, _, test_views = checks_of(TABLE)  # none of them has a gradient
 
 
+@pytest.mark.xfail(strict=True, reason="arange: numbers that the dtype does not have wrap around, and nothing is said")
+@pytest.mark.parametrize("arguments, dtype", [((2**33, 2**33 + 2), None), ((0, 400, 100), "uint8")])
+def test_arange_refuses_what_the_dtype_cannot_hold(arguments, dtype):
+    with pytest.raises((TypeError, ValueError)):
+        Tensor.arange(*arguments, dtype=dtype)
+
+
 def test_empty(device):
     x = Tensor.empty(2, 3, dtype="int8", device=device)
     assert (x.shape, x.dtype, x.device) == ((2, 3), dtypes.int8, device)
