@@ -4,6 +4,7 @@ import pytest
 
 from quern import Device, Error, Tensor
 
+pytest.register_assert_rewrite("reference")
 DEVICES = os.environ.get("QUERN_TEST_DEVICES", "CPU").split(",")  # where the tables of test_ops_*.py run
 
 

@@ -39,7 +39,7 @@ TABLE = [
     op("mul", lambda x: -2 * x, lambda x: -2 * x, X, dtypes=SOME),
     op("mul", lambda x: x.mul(x), np.square, X),
     op("mul", lambda x: x.mul(3, reverse=True), lambda x: 3 * x, X),
-    op("div", None, np.true_divide, X, NONZERO, dtypes=f"{INTS} {FLOATS}", out="float", smoke=True),
+    op("div", None, np.true_divide, X, NONZERO, dtypes=f"{INTS} {FLOATS}", out="float"),
     op("div", lambda x, y: x / y, np.true_divide, ROW, nonzero(3, 1)),
     op("div", lambda x: 2 / x, lambda x: 2 / x, NONZERO, dtypes="int32 float32 float64", out="float"),
     op("div", lambda x: x.div(4, reverse=True), lambda x: 4 / x, NONZERO),
@@ -100,7 +100,7 @@ TABLE = [
     op("eq", lambda x, y: x == y, np.equal, WITH_EQUALS, between(0, 3, 7), dtypes="int32", out="bool"),
     op("ne", None, np.not_equal, X, Y, **COMPARES),
     op("ne", lambda x: x != 1, lambda x: x != 1, X, dtypes="int8 float32", out="bool"),
-    op("lt", None, np.less, X, Y, **COMPARES, smoke=True),
+    op("lt", None, np.less, X, Y, **COMPARES),
     op("lt", lambda x, y: x < y, np.less, COLUMN, ROW, dtypes="int32", out="bool"),
     op("le", None, np.less_equal, X, Y, **COMPARES),
     op("le", lambda x: x <= 1, lambda x: x <= 1, X, dtypes="int8 float32", out="bool"),
@@ -223,7 +223,7 @@ def test_bitcast(source, target, device):
 
 @pytest.mark.parametrize("source, target", [("uint16", "bfloat16"), ("uint16", "float16"), ("uint32", "float32"), ("uint64", "float64")])
 def test_bits_of_nan(source, target, device, request):
-    if target == "bfloat16" or (target == "float16" and device == "CL"):  # which convert these to float32 and back
+    if target == "bfloat16" or (target == "float16" and device == "CL") or device == "INTERP":  # which compute in a wider float
         request.applymarker(pytest.mark.xfail(strict=True, reason="bitcast changes the bits of NaNs"))
     array = np.array([0, 1]).astype(source) - np.array([3, 1]).astype(source)  # all bits but one, and none
     assert Tensor(array, device=device).bitcast(target).tobytes() == array.tobytes()

@@ -42,7 +42,7 @@ def nearest(x, size, exact=False):
 
 
 TABLE = [
-    op("reshape", lambda x: x.reshape(7, 3), None, X, **TYPES, smoke=True),
+    op("reshape", lambda x: x.reshape(7, 3), None, X, **TYPES),
     op("reshape", lambda x: x.reshape((4, -1)), None, CUBE),
     op("reshape", lambda x: x.reshape(None, 12), lambda x: x.reshape(2, 12), CUBE),
     op("reshape", lambda x: x.reshape(0, 5), None, EMPTY),
@@ -106,7 +106,7 @@ TABLE = [
     op("split", lambda x: x.split([1, 0, 2]), lambda x: np.split(x, [1, 1]), normal(3, 2)),
     op("chunk", lambda x: x.chunk(3, dim=1), lambda x: np.split(x, [3, 6], 1), normal(3, 7)),
     op("chunk", lambda x: x.chunk(2), lambda x: np.split(x, 2), normal(4, 2)),
-    op("unfold", lambda x: x.unfold(1, 3, 2), lambda x: windows(x, 1, 3, 2), normal(3, 7), dtypes="int8 float32 float64", smoke=True),
+    op("unfold", lambda x: x.unfold(1, 3, 2), lambda x: windows(x, 1, 3, 2), normal(3, 7), dtypes="int8 float32 float64"),
     op("unfold", lambda x: x.unfold(0, 2, 1), lambda x: windows(x, 0, 2, 1), CUBE),
     op("unfold", lambda x: x.unfold(-1, 1, 3), lambda x: windows(x, 2, 1, 3), CUBE),
     op("diagonal", None, np.diagonal, normal(3, 7), dtypes="bool int8 float32 float64"),
