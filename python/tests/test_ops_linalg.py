@@ -1,0 +1,108 @@
+"""Products of matrices, and decompositions by what they promise."""
+
+import numpy as np
+import pytest
+
+from quern import Tensor
+
+from reference import FLOATS, INTS, checks_of, given, normal, op
+
+A, B, VECTOR, BATCH = normal(3, 7), normal(7, 2), normal(7), normal(2, 3, 4)
+RANK_ONE = given(np.outer([1.0, 2.0, 3.0], [1.0, -1.0]))
+CUBIC = (1.5, -0.5)  # x + (x - x^3) / 2: what Newton and Schulz took
+
+
+def qr(x):
+    q, r = x.qr()
+    m = q.shape[-1]
+    return q @ r, q.transpose(-2, -1) @ q - Tensor.eye(m, dtype=q.dtype), r.tril(-1)
+
+
+def of_qr(x):
+    m = x.shape[-2]
+    return x, np.zeros((*x.shape[:-2], m, m)), np.zeros(x.shape)
+
+
+def svd(full):
+    def compute(x):
+        u, s, v = x.svd(full_matrices=full)
+        k = s.shape[-1]
+        eyes = [t.transpose(-2, -1) @ t - Tensor.eye(t.shape[-1], dtype=t.dtype) for t in (u, v.transpose(-2, -1))]
+        return u[..., :k] * s.unsqueeze(-2) @ v[..., :k, :], s, *eyes
+
+    return compute
+
+
+def of_svd(full):
+    def compute(x):
+        m, n = x.shape[-2:]
+        k = min(m, n)
+        a, b = (m, n) if full else (k, k)
+        return x, np.linalg.svd(x, compute_uv=False), np.zeros((*x.shape[:-2], a, a)), np.zeros((*x.shape[:-2], b, b))
+
+    return compute
+
+
+def nearest_orthogonal(x):
+    u, _, v = np.linalg.svd(x, full_matrices=False)
+    return u @ v
+
+
+def newton_schulz(x, steps, a, b, c):
+    g = x / (np.linalg.norm(x) + 1e-7)
+    for _ in range(steps):
+        s = g @ g.T
+        g = a * g + b * s @ g + c * s @ s @ g
+    return g
+
+
+TABLE = [
+    op("dot", None, np.matmul, A, B, dtypes=f"{INTS} {FLOATS}", smoke=True),
+    op("dot", None, np.dot, VECTOR, VECTOR),
+    op("dot", None, np.dot, A, VECTOR),
+    op("dot", None, np.matmul, VECTOR, B),
+    op("dot", lambda a, b: a.dot(b, dtype="float32"), np.matmul, A, B, dtypes="float16 bfloat16", out="float32"),
+    op("matmul", None, np.matmul, A, B),
+    op("matmul", None, np.matmul, BATCH, normal(2, 4, 5)),
+    op("matmul", None, np.matmul, BATCH, normal(4, 5)),
+    op("matmul", None, np.matmul, normal(2, 1, 3, 4), normal(5, 4, 1)),
+    op("matmul", None, np.matmul, normal(3, 0), normal(0, 2)),
+    op("matmul", None, np.matmul, normal(1, 1), normal(1, 1)),
+    op("matmul", lambda a, b: b.matmul(a, reverse=True), np.matmul, A, B),
+    op("matmul", lambda a, b: a @ b, np.matmul, A, B),
+    op("linear", None, lambda x, w, b: x @ w + b, BATCH, normal(4, 5), normal(5)),
+    op("linear", None, lambda x, w: x @ w, BATCH, normal(4, 5), dtypes=FLOATS),
+    op("linear", None, lambda x, w: x * w, BATCH, normal(4)),
+    *[op("einsum", lambda *xs, f=formula: Tensor.einsum(f, *xs), lambda *xs, f=formula: np.einsum(f, *xs), *inputs)
+      for formula, *inputs in [
+        ("ij,jk->ik", A, B), ("ij->ji", A), ("ij->", A), ("ij->i", A), ("i,j->ij", VECTOR, normal(3)), ("ij,ij->j", A, normal(3, 7)),
+        ("bij,bjk->bik", BATCH, normal(2, 4, 5)), ("ii->i", normal(3, 3)), ("ii", normal(3, 3)), ("ij,jk", A, B),
+        ("bhwc,hkc->bwk", normal(2, 3, 2, 4), normal(3, 5, 4)),
+        ("...ij,...jk->...ik", BATCH, normal(4, 5)), ("i,ij,j->", normal(3), A, VECTOR)]],
+    op("einsum", lambda a, b: Tensor.einsum("ij,jk->ik", [a, b]), np.matmul, A, B, dtypes=FLOATS),
+    op("qr", qr, of_qr, A, grad=False),
+    op("qr", qr, of_qr, normal(7, 3), grad=False),
+    op("qr", qr, of_qr, normal(2, 3, 3), grad=False),
+    op("qr", qr, of_qr, normal(1, 1), grad=False, smoke=True),
+    op("qr", qr, of_qr, RANK_ONE, grad=False, dtypes="float64"),
+    op("svd", svd(True), of_svd(True), normal(4, 3), grad=False, views=False, dtypes="float32"),
+    op("svd", svd(False), of_svd(False), normal(4, 2), grad=False, views=False),
+    op("svd", svd(False), of_svd(False), normal(2, 2, 3), grad=False, views=False),
+    op("svd", svd(True), of_svd(True), normal(1, 1), grad=False, views=False),
+    op("svd", svd(True), of_svd(True), RANK_ONE, grad=False, dtypes="float64"),
+    op("newton_schulz", lambda x: x.newton_schulz(30, CUBIC), nearest_orthogonal, normal(3, 3), views=False, grad=False),
+    op("newton_schulz", lambda x: x.newton_schulz(30, CUBIC), nearest_orthogonal, normal(5, 2), views=False, grad=False),
+    op("newton_schulz", lambda x: x.newton_schulz(2, (3.4445, -4.775, 2.0315)),
+       lambda x: newton_schulz(x, 2, 3.4445, -4.775, 2.0315), normal(2, 3)),
+    op("newton_schulz", lambda x: x.newton_schulz(0, CUBIC), lambda x: x / (np.linalg.norm(x) + 1e-7), normal(2, 3)),
+    op("sequential", lambda x: x.sequential([Tensor.exp, lambda y: y.sum(0), Tensor.sqrt]), lambda x: np.sqrt(np.exp(x).sum(0)), A),
+    op("sequential", lambda x: x.sequential([]), np.copy, A),
+]
+
+test_values, test_gradient, test_views = checks_of(TABLE)
+
+
+@pytest.mark.parametrize("left, right", [((3, 7), (3, 7)), ((7,), (6,)), ((2, 3, 4), (3, 4, 5)), ((), (3,))])
+def test_products_that_do_not_fit(left, right):
+    with pytest.raises(ValueError):
+        Tensor.zeros(*left).matmul(Tensor.zeros(*right))
