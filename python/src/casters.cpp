@@ -77,6 +77,16 @@ std::optional<Operand> try_operand(nb::handle h) {
   return {};
 }
 
+bool truth(const char* name, nb::handle h) {
+  if (PyBool_Check(h.ptr()) == 0) wrong_type((std::string("a bool as ") + name).c_str(), h);
+  return h.ptr() == Py_True;
+}
+
+const Tensor& tensor(nb::handle h) {
+  if (!is_tensor(h)) wrong_type("a Tensor", h);
+  return nb::cast<const Tensor&>(h);
+}
+
 Operand operand(nb::handle h) {
   std::optional<Operand> found = try_operand(h);
   if (!found) wrong_type("a Tensor or a number", h);
@@ -157,6 +167,7 @@ Index index(nb::handle h) {
                  step.is_none() ? 1 : integer(step, "an int as the step of a slice")};
   }
   if (PyBool_Check(h.ptr()) != 0) throw IndexError("a bool is no index; a mask is a Tensor of bools");
+  if (is_sequence(h) && nb::len(h) == 0) return Tensor::zeros({0}, {.dtype = default_int()});
   if (is_sequence(h) || (nb::hasattr(h, "__array_interface__") && !is_number(h))) return tensor_of(h, {}, "");
   if (PyIndex_Check(h.ptr()) == 0)
     throw IndexError("expected an int, a slice, ..., None or a Tensor as an index, got " +

@@ -17,6 +17,8 @@ namespace quern::python {
 bool is_tensor(nb::handle h);
 bool is_number(nb::handle h);  // of Python or NumPy
 std::optional<Operand> try_operand(nb::handle h);
+bool truth(const char* name, nb::handle h);  // True or False, of the argument of this name
+const Tensor& tensor(nb::handle h);
 Operand operand(nb::handle h);  // a tensor or number; arrays and lists become tensors
 Dim dim(nb::handle h);
 Shape shape(nb::handle h);                  // a size or several

@@ -106,7 +106,7 @@ constexpr Binary kBinary[] = {
 // A tensor of the operand, to stand on the left. A number takes the dtype that it has beside `other`.
 Tensor left_of(const Operand& x, const Tensor& other) {
   if (x.is_tensor()) return x.tensor();
-  return Tensor::full({}, x, {.dtype = x.dtype_beside(other.dtype()), .device = other.device()});
+  return Tensor::full({}, x, {.dtype = x.dtype_beside(other.dtype())});  // a constant is everywhere
 }
 
 Tensor divided(const Tensor& x, const Operand& y, bool reverse, const std::optional<std::string>& mode) {

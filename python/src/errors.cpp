@@ -39,6 +39,8 @@ void translate(const std::exception_ptr& thrown, void* /*payload*/) {
     set(kinds.error, e);
   } catch (const InternalError& e) {
     set(kinds.internal, e);
+  } catch (const std::bad_cast&) {
+    PyErr_SetString(PyExc_TypeError, "an argument is of a type that is not expected here");
   }
 }
 

@@ -141,7 +141,10 @@ uint64_t bits_of(nb::handle h, DType dtype) {
 Tensor from_lists(nb::handle data, std::optional<DType> dtype, const std::string& device) {
   if (holds_tensors(data, 0)) {
     std::vector<Tensor> parts;
-    for (nb::handle part : nb::borrow<nb::sequence>(data)) parts.push_back(tensor_of(part, dtype, device));
+    for (nb::handle part : nb::borrow<nb::sequence>(data)) {
+      if (part.is_none()) wrong_type("numbers or tensors in a list", part);
+      parts.push_back(tensor_of(part, dtype, device));
+    }
     return Tensor::stack(parts);
   }
   Numbers all;
@@ -200,8 +203,8 @@ Tensor tensor_of(nb::handle data, std::optional<DType> dtype, const std::string&
     return from_raw(data, dtype.value_or(dtypes::uint8), device);
   if (nb::isinstance<UOp>(data)) return converted(Tensor(nb::cast<UOp>(data)));
   if (nb::hasattr(data, "__fspath__"))
-    return Tensor::from_file(nb::cast<std::string>(data.attr("__fspath__")()), {},
-                             dtype.value_or(dtypes::uint8));
+    return converted(Tensor::from_file(nb::cast<std::string>(data.attr("__fspath__")()), {},
+                                       dtype.value_or(dtypes::uint8)));
   return converted(from_array(data, device));
 }
 

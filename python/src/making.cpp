@@ -16,7 +16,7 @@ struct Request {
             .device = python::device(device)};
   }
   Tensor finish(Tensor tensor) const {
-    if (!requires_grad.is_none()) tensor.set_requires_grad(nb::cast<bool>(requires_grad));
+    if (!requires_grad.is_none()) tensor.set_requires_grad(truth("requires_grad", requires_grad));
     return tensor;
   }
 };

@@ -10,6 +10,13 @@ namespace {
 using namespace nb::literals;
 using Params = std::vector<Tensor>;
 
+// A tensor is a sequence, too: of its rows, which are not what is to be trained.
+Params parameters(nb::handle given) {
+  Params params;
+  if (is_tensor(given) || !nb::try_cast(given, params)) wrong_type("a list of tensors to train", given);
+  return params;
+}
+
 // What a class of Python starts from: its method _step(params, grads) returns what is to be subtracted from
 // each parameter, and what else is to be realized.
 class Extended : public nn::Optimizer {
@@ -57,7 +64,8 @@ nb::object no_step(nb::handle, nb::handle, nb::handle) {
 }
 
 // What an optimiser remembers is kept where its parameters are.
-const Params& on(nb::handle wanted, const Params& params) {
+Params on(nb::handle wanted, nb::handle given) {
+  Params params = parameters(given);
   if (wanted.is_none() || params.empty()) return params;
   const nb::object is = nb::cast(params[0]).attr("device");
   if (!is.equal(wanted))
@@ -95,7 +103,7 @@ void bind_optim(nb::module_& m) {
       "it changed.")
       .def(
           "__init__",
-          [](nn::Optimizer* o, const Params& params, double lr, nb::handle where, bool) {
+          [](nn::Optimizer* o, nb::handle params, double lr, nb::handle where, bool) {
             new (static_cast<void*>(o)) Extended(on(where, params), lr);
           },
           "params"_a, "lr"_a, device, fused)
@@ -128,7 +136,7 @@ void bind_optim(nb::module_& m) {
   nb::class_<nn::SGD, nn::Optimizer>(m, "SGD", nb::dynamic_attr(), "Gradient descent, with momentum.")
       .def(
           "__init__",
-          [](nn::SGD* o, const Params& params, double lr, double momentum, double weight_decay, bool nesterov,
+          [](nn::SGD* o, nb::handle params, double lr, double momentum, double weight_decay, bool nesterov,
              bool classic, nb::handle where, bool) {
             new (o) nn::SGD(on(where, params), {.lr = lr,
                                                 .momentum = momentum,
@@ -142,8 +150,8 @@ void bind_optim(nb::module_& m) {
                                       "SGD with steps in proportion to the norm of the parameter.")
       .def(
           "__init__",
-          [](nn::LARS* o, const Params& params, double lr, double momentum, double weight_decay,
-             bool nesterov, bool classic, double tcoef, nb::handle where, bool) {
+          [](nn::LARS* o, nb::handle params, double lr, double momentum, double weight_decay, bool nesterov,
+             bool classic, double tcoef, nb::handle where, bool) {
             new (o) nn::LARS(on(where, params), {.lr = lr,
                                                  .momentum = momentum,
                                                  .weight_decay = weight_decay,
@@ -157,7 +165,7 @@ void bind_optim(nb::module_& m) {
                                       "SGD of matrices, with the momentum made orthogonal.")
       .def(
           "__init__",
-          [](nn::Muon* o, const Params& params, double lr, double momentum, double weight_decay,
+          [](nn::Muon* o, nb::handle params, double lr, double momentum, double weight_decay,
              int64_t ns_steps, std::vector<double> coefficients, bool nesterov, nb::handle where, bool) {
             new (o) nn::Muon(on(where, params), {.lr = lr,
                                                  .momentum = momentum,
@@ -172,7 +180,7 @@ void bind_optim(nb::module_& m) {
                                        "Adam with decay of the weights apart from the gradient.")
       .def(
           "__init__",
-          [](nn::AdamW* o, const Params& params, double lr, double b1, double b2, double eps,
+          [](nn::AdamW* o, nb::handle params, double lr, double b1, double b2, double eps,
              double weight_decay, nb::handle where, bool) {
             new (o) nn::AdamW(on(where, params),
                               {.lr = lr, .b1 = b1, .b2 = b2, .eps = eps, .weight_decay = weight_decay});
@@ -183,14 +191,14 @@ void bind_optim(nb::module_& m) {
                                       "Steps scaled by averages of the gradient and of its square.")
       .def(
           "__init__",
-          [](nn::Adam* o, const Params& params, double lr, double b1, double b2, double eps, nb::handle where,
+          [](nn::Adam* o, nb::handle params, double lr, double b1, double b2, double eps, nb::handle where,
              bool) { new (o) nn::Adam(on(where, params), {.lr = lr, .b1 = b1, .b2 = b2, .eps = eps}); },
           "params"_a, "lr"_a = 0.001, "b1"_a = 0.9, "b2"_a = 0.999, "eps"_a = 1e-8, device, fused);
   nb::class_<Lamb, nn::Optimizer>(m, "LAMB", nb::dynamic_attr(),
                                   "AdamW with steps in proportion to the norm of the parameter.")
       .def(
           "__init__",
-          [](Lamb* o, const Params& params, double lr, double b1, double b2, double eps, double weight_decay,
+          [](Lamb* o, nb::handle params, double lr, double b1, double b2, double eps, double weight_decay,
              bool adam, nb::handle where, bool) {
             new (o) Lamb(on(where, params),
                          {.lr = lr, .b1 = b1, .b2 = b2, .eps = eps, .weight_decay = weight_decay}, adam);

@@ -6,6 +6,7 @@
 #include "python/src/bind.h"
 #include "quern/ir/movement.h"
 #include "quern/ir/sharding.h"
+#include "quern/tensor/custom_gradient.h"
 #include "quern/tensor/training.h"
 #include "quern/tensor/unsaid.h"
 
@@ -38,7 +39,7 @@ Tensor moved(const Tensor& x, nb::handle to) {
 
 nb::object realized(nb::handle self, const nb::args& others, bool /*do_update_stats*/) {
   std::vector<Tensor> all = {nb::cast<const Tensor&>(self)};
-  for (nb::handle o : others) all.push_back(nb::cast<const Tensor&>(o));
+  for (nb::handle o : others) all.push_back(tensor(o));
   without_lock([&] { Tensor::realize_all(all); });
   return nb::borrow(self);
 }
@@ -47,8 +48,12 @@ nb::object assigned(nb::handle self, nb::handle value) {
   const Tensor& x = nb::cast<const Tensor&>(self);
   std::optional<Operand> given = try_operand(value);
   if (!given) given = Operand(tensor_of(value, {}, ""));
-  if (given->is_tensor() && given->tensor().dtype() != x.dtype() && !is_tensor(value))
+  if (given->is_tensor() && given->tensor().dtype() != x.dtype() && !is_tensor(value)) {
+    if (given->tensor().dtype().is_float() && !x.dtype().is_float())
+      throw DTypeError("assign: the value is " + given->tensor().dtype().name() + ", the tensor " +
+                       x.dtype().name() + "; cast it");
     given = Operand(given->tensor().cast(x.dtype()));
+  }
   x.assign(*given);
   return nb::borrow(self);
 }
@@ -95,7 +100,9 @@ void set_training(bool on) {
 std::vector<Tensor> run_custom_kernel(nb::handle self, const nb::args& others, const nb::callable& body,
                                       const nb::object& gradient) {
   std::vector<Tensor> arguments = {nb::cast<const Tensor&>(self)};
-  for (nb::handle o : others) arguments.push_back(nb::cast<const Tensor&>(o));
+  for (nb::handle o : others) arguments.push_back(tensor(o));
+  if (!gradient.is_none() && PyCallable_Check(gradient.ptr()) == 0)
+    wrong_type("a function as grad_fxn", gradient);
   const auto make = [&](const UOps& params) {
     nb::list given;
     for (const UOp& p : params) given.append(nb::cast(p));
@@ -110,10 +117,12 @@ std::vector<Tensor> run_custom_kernel(nb::handle self, const nb::args& others, c
       const nb::gil_scoped_acquire lock;
       const nb::handle function(static_cast<PyObject*>(kept.get()));
       const nb::object result = function(nb::cast(grads), nb::cast(args));
-      return nb::cast<std::vector<std::optional<Tensor>>>(result);
+      std::vector<std::optional<Tensor>> gradients;
+      if (!nb::try_cast(result, gradients)) wrong_type("a list of tensors and None from grad_fxn", result);
+      return gradients;
     };
   }
-  return custom_kernel(arguments, make, backward);
+  return custom_kernel(arguments, make, backward, gradient.ptr());
 }
 
 }  // namespace
@@ -198,7 +207,7 @@ void bind_running(TensorClass& tensor) {
         if (value.is_none())
           x.state()->requires_grad.reset();
         else
-          x.set_requires_grad(nb::cast<bool>(value));
+          x.set_requires_grad(truth("requires_grad", value));
       },
       nb::for_setter("value"_a.none()),
       "Whether backward() computes a gradient for it; None: nothing was said.");

@@ -44,9 +44,19 @@ struct Values {
   DType dtype;
 };
 
-Values values_of(const Tensor& x) {
-  return without_lock(
-      [&] { return Values{x.bytes(), known_sizes(with_values(x.uop()).shape()), x.dtype()}; });
+// One number is read from a copy if it is not in memory yet: backward() may follow, also for tensors that
+// nobody said require a gradient.
+Tensor not_cut_off(const Tensor& x) {
+  const UOp u = x.uop();
+  const bool is_lazy = memory_base(u).op() != Op::BUFFER && !base_of(u).is_const();
+  return is_lazy && u.dtype().is_float() && elements_in(u.shape()).equals(1) ? Tensor(contiguous(u)) : x;
+}
+
+Values values_of(const Tensor& given) {
+  return without_lock([&] {
+    const Tensor x = not_cut_off(given);
+    return Values{x.bytes(), known_sizes(with_values(x.uop()).shape()), x.dtype()};
+  });
 }
 
 nb::object nested(const Values& values, size_t axis, size_t& at) {
@@ -129,7 +139,7 @@ Tensor from_shared(nb::handle data) {
 }
 
 Const one_element(const Tensor& x) {
-  return without_lock([&] { return x.item_const(); });
+  return without_lock([&] { return not_cut_off(x).item_const(); });
 }
 
 nb::object item(const Tensor& x) { return number_of(one_element(x), x.dtype()); }
@@ -154,7 +164,7 @@ void bind_values(TensorClass& tensor) {
       "__init__",
       [](Tensor* self, nb::handle data, nb::handle device, std::optional<DType> dtype, nb::handle grad) {
         new (self) Tensor(tensor_of(data, dtype, python::device(device)));
-        if (!grad.is_none()) self->set_requires_grad(nb::cast<bool>(grad));
+        if (!grad.is_none()) self->set_requires_grad(truth("requires_grad", grad));
       },
       "data"_a = nb::none(), "device"_a = nb::none(), "dtype"_a = nb::none(), "requires_grad"_a = nb::none(),
       "A tensor of a number, nested lists, an array, bytes, a UOp, or the file of a path.");

@@ -74,9 +74,9 @@ MAKING = [
     row(TypeError, "a bytes-like object is required, not 'Tensor'", lambda: memoryview(a)),
     row(BufferError, "unsupported dl_device", lambda: a.__dlpack__(dl_device=(2, 0))),
     row(TypeError, "unsupported keyword argument 'nonsense'", lambda: a.__dlpack__(nonsense=1)),
-    wanted(TypeError, "requires_grad", lambda: Tensor([1.0], requires_grad="yes"), "std::bad_cast"),
+    row(TypeError, "expected a bool as requires_grad, got str", lambda: Tensor([1.0], requires_grad="yes")),
     wanted(DTypeError, "complex128", lambda: Tensor(np.array([1j])), "'code 5, 128 bits' is of DLPack"),
-    wanted(TypeError, NUMBERS + "NoneType", lambda: Tensor([None]), "is a tensor of shape (1, 0)"),
+    row(TypeError, "expected numbers or tensors in a list, got NoneType", lambda: Tensor([None])),
     wanted(TypeError, "arange", lambda: Tensor.arange("a"), "'must be real number, not str' names no function"),
     wanted(Error, "manual_seed: the seed is -1", lambda: Tensor.manual_seed(-1), "a TypeError that says int is no int"),
 ]

@@ -44,9 +44,9 @@ GRADIENTS = [
     row(Error, "replace: float32 (2,) by float32 (3,): dtype and shape must stay", lambda: a.replace(Tensor.ones(3))),
     row(TypeError, "replace(): incompatible function arguments", lambda: a.replace(5)),
     row(Error, '"NOPE(0,4)" is no optimisation: there is none called "NOPE"', lambda: (a + 1).contiguous("NOPE(0,4)").realize()),
-    wanted(TypeError, "requires_grad", set_to(a, "requires_grad", "yes"), "std::bad_cast"),
-    wanted(TypeError, "realize", lambda: a.realize(5), "std::bad_cast"),
-    wanted(DTypeError, "1.5", lambda: Tensor([1, 2]).assign([1.5, 2]), "is cut off, where x[0] = 1.5 is refused"),
+    row(TypeError, "expected a bool as requires_grad, got str", set_to(a, "requires_grad", "yes")),
+    row(TypeError, "expected a Tensor, got int", lambda: a.realize(5)),
+    row(DTypeError, "assign: the value is float32, the tensor int32; cast it", lambda: Tensor([1, 2]).assign([1.5, 2])),
 ]
 
 VARIABLES = [
@@ -145,8 +145,8 @@ KERNELS = [
     row(SpecError, 'SINK breaks "a SINK holds effects"', lambda: a.custom_kernel(fxn=lambda out: UOp.sink(one))[0].realize()),
     row(Error, "custom_kernel: one tensor is on CPU, another on INTERP; move one with to()",
         lambda: a.custom_kernel(Tensor.ones(2, device="INTERP"), fxn=lambda out, x: UOp.sink())),
-    wanted(TypeError, "expected a Tensor, got int", lambda: a.custom_kernel(5, fxn=lambda out, x: None), "std::bad_cast"),
-    wanted(TypeError, "grad_fxn", lambda: a.custom_kernel(fxn=lambda out: UOp.sink(), grad_fxn=5), "is said by backward()"),
+    row(TypeError, "expected a Tensor, got int", lambda: a.custom_kernel(5, fxn=lambda out, x: None)),
+    row(TypeError, "expected a function as grad_fxn, got int", lambda: a.custom_kernel(fxn=lambda out: UOp.sink(), grad_fxn=5)),
 ]
 
 
@@ -271,7 +271,6 @@ def test_variables_of_the_environment(name, value, text):
     assert ran.returncode == 1 and text in ran.stderr
 
 
-@pytest.mark.xfail(strict=True, reason="the bytes of 2**62 floats are counted as 0: showing them ends the process")
 def test_tensors_of_too_many_bytes():
     ran = python("from quern import Error, Tensor\ntry:\n    repr(Tensor.empty(2**62).realize())\nexcept Error:\n    print('refused')")
     assert ran.stdout == "refused\n"

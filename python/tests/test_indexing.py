@@ -30,7 +30,6 @@ def test_advanced(at):
     np.testing.assert_array_equal(Tensor(X)[tensors(at)].numpy(), expected)
 
 
-@pytest.mark.xfail(strict=True, reason="an empty list is one of floats")
 def test_an_empty_list():
     assert Tensor(X)[[]].shape == (0, 5, 6)
 

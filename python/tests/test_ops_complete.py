@@ -27,6 +27,7 @@ ELSEWHERE = {  # file: what it tests
     "test_grad.py": "gradient schedule training",
     "test_interop.py": "from_blob from_dlpack from_file",
     "test_uop.py": "custom_kernel",
+    "test_shards.py": "random_bits shard_like",
 }
 
 

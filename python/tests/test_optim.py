@@ -290,10 +290,7 @@ def test_parameters_that_refuse_are_left_alone():
     assert fixed.tolist() == [5.0] and p.item() == pytest.approx(0.5)
 
 
-@pytest.mark.parametrize("make", [
-    pytest.param(make, marks=pytest.mark.xfail(strict=True, reason="lr and the state are on the first device of a parameter"))
-    for make in (optim.SGD, optim.Adam, optim.AdamW, optim.LAMB, optim.LARS, optim.Muon)
-])
+@pytest.mark.parametrize("make", [optim.SGD, optim.Adam, optim.AdamW, optim.LAMB, optim.LARS, optim.Muon])
 def test_steps_of_shards(make):
     params, whole = [], parameters()
     for p, axis in zip(parameters(), (1, 0)):

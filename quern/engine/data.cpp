@@ -10,8 +10,10 @@
 #include "quern/engine/realize.h"
 #include "quern/engine/recording.h"
 #include "quern/ir/movement.h"
+#include "quern/ir/node_map.h"
 #include "quern/ir/sharding.h"
 #include "quern/runtime/buffer.h"
+#include "quern/tensor/live.h"
 #include "quern/tensor/tensor.h"
 
 namespace quern {
@@ -114,11 +116,22 @@ Tensor Tensor::from_file(const std::string& path, std::optional<Shape> shape, DT
   return Tensor(quern::reshape(memory_on("DISK:" + path, dtype, elements), sizes_of(*shape)));
 }
 
+// One number that depends on what is trained: reading it must not cut it off from that, since backward() may
+// follow.
+static bool may_be_a_loss(const UOp& value) {
+  if (!value.dtype().is_float() || !elements_in(value.shape()).equals(1)) return false;
+  NodeSet trained;
+  for (const auto& state : detail::states_with_grad()) trained.insert(base_of(state->get()));
+  bool found = false;
+  walk(value, [&](const UOp& u) { found = found || trained.contains(u); });
+  return found;
+}
+
 std::vector<std::byte> Tensor::bytes() const {
   Recording::refuse("values are read (to_vector, item, printing)",
                     "return the tensor, and read it when the function has returned");
   const UOp lazy = uop();
-  if (memory_base(lazy).op() != Op::BUFFER && !base_of(lazy).is_const()) realize();
+  if (memory_base(lazy).op() != Op::BUFFER && !base_of(lazy).is_const() && !may_be_a_loss(lazy)) realize();
   const UOp value = on_a_device_that_computes(with_values(uop()));
   wide elements = 1;
   for (const int64_t s : known_sizes(value.shape())) elements *= s;

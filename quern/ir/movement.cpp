@@ -138,6 +138,9 @@ static UOp new_identity() {
 }
 
 UOp new_buffer(DType dtype, int64_t elements, const UOp& device) {
+  if (!fits(dtypes::int64, wide{elements} * dtype.bytes()))
+    throw ShapeError(
+        fmt::format("{} elements of {} have more bytes than can be counted", elements, dtype.name()));
   return UOp::make(Op::BUFFER, dtype, {new_identity(), device}, elements);
 }
 

@@ -6,6 +6,7 @@
 
 #include "quern/ir/error.h"
 #include "quern/nn/state.h"
+#include "quern/tensor/assign.h"
 
 namespace quern::nn {
 namespace {
@@ -41,14 +42,14 @@ std::vector<Tensor> Optimizer::zeros() const {
   std::vector<Tensor> result;
   result.reserve(params_.size());
   for (const Tensor& p : params_)
-    result.push_back(Tensor::zeros(p.shape(), {.dtype = p.dtype().bits() < 32 ? dtypes::float32 : p.dtype(),
-                                               .device = p.device()})
-                         .contiguous());
+    result.push_back(quern::detail::zeros_beside(p, p.dtype().bits() < 32 ? dtypes::float32 : p.dtype()));
   return result;
 }
 
 Tensor Optimizer::number(double value) const {
-  return Tensor::full({1}, value, {.dtype = dtypes::float32, .device = params_.at(0).device()}).contiguous();
+  const Tensor& p = params_.at(0);
+  const Tensor one = Tensor::full({1}, value, {.dtype = dtypes::float32, .device = p.device()}).contiguous();
+  return p.devices().size() > 1 ? one.shard(p.devices()) : one;
 }
 
 double Optimizer::lr() const { return lr_.value().item<float>(); }

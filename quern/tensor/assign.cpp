@@ -43,11 +43,21 @@ UOp new_memory_like(const char* who, const Tensor& x, DType dtype) {
   return sharded(quern::reshape(new_buffer(dtype, elements, device), sizes), sharding);
 }
 
-Tensor in_new_memory(const char* who, const Tensor& x) {
-  const UOp seen = new_memory_like(who, x, x.dtype());
+namespace {
+
+Tensor stored(const UOp& seen, const UOp& value) {
   const UOp& memory = seen.op() == Op::MULTI ? seen : base_of(seen);
-  const UOp value = x.uop();
   return Tensor(quern::reshape(quern::after(memory, UOps{quern::store(seen, value)}), value.shape()));
+}
+
+}  // namespace
+
+Tensor in_new_memory(const char* who, const Tensor& x) {
+  return stored(new_memory_like(who, x, x.dtype()), x.uop());
+}
+
+Tensor zeros_beside(const Tensor& x, DType dtype) {
+  return stored(new_memory_like("zeros", x, dtype), Tensor::zeros(x.shape(), {.dtype = dtype}).uop());
 }
 
 void assign_view(const char* who, const UOp& view, const Operand& value) {

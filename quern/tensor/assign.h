@@ -11,5 +11,6 @@ void assign_view(const char* who, const UOp& view, const Operand& value);  // al
 // Memory of the shape of x, where x is: on several devices in the same parts.
 UOp new_memory_like(const char* who, const Tensor& x, DType dtype);
 Tensor in_new_memory(const char* who, const Tensor& x);  // x stored into a buffer of its own
+Tensor zeros_beside(const Tensor& x, DType dtype);       // in memory that is where x is, in the same parts
 
 }  // namespace quern::detail

@@ -1,6 +1,8 @@
 // backward() and gradient() of tensors.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "quern/ir/movement.h"
 #include "quern/tensor/assign.h"
 #include "quern/tensor/gradient.h"
@@ -39,6 +41,10 @@ void Tensor::backward(const std::optional<Tensor>& seed) const {
   UOps targets;
   for (const auto& state : states) targets.push_back(state->get());
   UOps gradients = quern::gradient(loss, targets, given);
+  if (std::ranges::none_of(gradients, [](const UOp& g) { return bool(g); }))
+    throw Error(
+        "backward: the loss depends on no tensor that requires a gradient (of what was realized before, only "
+        "the values are known)");
   for (size_t i = 0; i < states.size(); i++) {  // all of them are sums before any is changed: a sum may throw
     if (!gradients[i] || !states[i]->grad) continue;
     gradients[i] = states[i]->grad->get() + gradients[i];

@@ -1,14 +1,17 @@
 #include "quern/tensor/custom_gradient.h"
 
+#include <map>
 #include <mutex>
 #include <unordered_map>
+#include <vector>
 
 namespace quern {
 namespace {
 
 struct Registry {
   std::mutex mutex;
-  std::unordered_map<UOp, CustomGradient> gradients;
+  std::unordered_map<UOp, std::map<GradientIdentity, int64_t>> numbers;  // of each kernel
+  std::vector<CustomGradient> gradients;
 };
 
 Registry& registry() {
@@ -18,16 +21,24 @@ Registry& registry() {
 
 }  // namespace
 
-void set_custom_gradient(const UOp& sink, CustomGradient gradient) {
-  if (!sink || sink.op() != Op::SINK) throw Error("set_custom_gradient: a custom kernel is a SINK");
+UOp with_custom_gradient(const UOp& call, CustomGradient gradient, const GradientIdentity& identity) {
+  if (!call || call.op() != Op::CALL || call.src(0).op() != Op::SINK)
+    throw Error("with_custom_gradient: a custom kernel is a CALL of a SINK");
   const std::lock_guard lock(registry().mutex);
-  registry().gradients.insert_or_assign(sink, std::move(gradient));
+  std::vector<CustomGradient>& all = registry().gradients;
+  const auto [found, is_new] =
+      registry().numbers[call.src(0)].try_emplace(identity, static_cast<int64_t>(all.size()));
+  if (is_new)
+    all.push_back(std::move(gradient));
+  else
+    all[static_cast<size_t>(found->second)] = std::move(gradient);
+  return call.rtag(found->second);
 }
 
-CustomGradient custom_gradient(const UOp& sink) {
+CustomGradient custom_gradient(const UOp& call) {
+  if (call.tag().kind() != ArgKind::Int) return {};
   const std::lock_guard lock(registry().mutex);
-  const auto found = registry().gradients.find(sink);
-  return found == registry().gradients.end() ? CustomGradient() : found->second;
+  return registry().gradients.at(static_cast<size_t>(call.tag().integer()));
 }
 
 }  // namespace quern

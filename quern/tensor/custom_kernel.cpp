@@ -18,6 +18,12 @@ UOp whole_memory(const UOp& u) {
 }
 
 // The user's function on tensors, as one on nodes.
+std::string texts_of(const std::vector<Shape>& shapes) {
+  std::string all;
+  for (const Shape& s : shapes) all += shape_text(s);
+  return all;
+}
+
 CustomGradient on_nodes(const KernelGradient& gradient, const std::vector<Shape>& shapes) {
   return [gradient, shapes](const UOp& call, std::span<const UOp> gradients) {
     std::vector<Tensor> given, arguments;
@@ -33,8 +39,12 @@ CustomGradient on_nodes(const KernelGradient& gradient, const std::vector<Shape>
       throw Error(fmt::format("custom_kernel: its gradient gave {} tensors for {} arguments", found.size(),
                               shapes.size()));
     UOps result;
-    for (size_t i = 0; i < found.size(); i++)
+    for (size_t i = 0; i < found.size(); i++) {
+      if (found[i] && !same_sizes(found[i]->uop().shape(), sizes_of(shapes[i])))
+        throw ShapeError(fmt::format("custom_kernel: argument {} has shape {}, its gradient {}", i,
+                                     shape_text(shapes[i]), shape_text(found[i]->shape())));
       result.push_back(found[i] ? quern::reshape(found[i]->uop(), call.src(i + 1).shape()) : UOp());
+    }
     return result;
   };
 }
@@ -42,7 +52,7 @@ CustomGradient on_nodes(const KernelGradient& gradient, const std::vector<Shape>
 }  // namespace
 
 std::vector<Tensor> custom_kernel(const std::vector<Tensor>& arguments, const KernelBody& body,
-                                  const KernelGradient& gradient) {
+                                  const KernelGradient& gradient, const void* identity) {
   if (arguments.empty()) throw Error("custom_kernel: no arguments are given");
   if (!body) throw Error("custom_kernel: the body is an empty function");
   detail::check_same_device("custom_kernel", arguments);
@@ -67,15 +77,20 @@ std::vector<Tensor> custom_kernel(const std::vector<Tensor>& arguments, const Ke
     throw Error(
         fmt::format("custom_kernel: the body gave {}, not a SINK", given ? name(given.op()) : "nothing"));
   const UOp sink = within_bounds(given, params);
-  if (gradient) set_custom_gradient(sink, on_nodes(gradient, shapes));
   UOps sources{sink};
   sources.insert(sources.end(), memory.begin(), memory.end());
-  const UOp call = UOp::make(Op::CALL, dtypes::void_, sources);
+  UOp call = UOp::make(Op::CALL, dtypes::void_, sources);
+  if (gradient) call = with_custom_gradient(call, on_nodes(gradient, shapes), {identity, texts_of(shapes)});
   std::vector<Tensor> results;
   results.reserve(memory.size());
   for (size_t i = 0; i < memory.size(); i++)
     results.emplace_back(quern::reshape(quern::after(memory[i], UOps{call}), sizes_of(shapes[i])));
   return results;
+}
+
+std::vector<Tensor> custom_kernel(const std::vector<Tensor>& arguments, const KernelBody& body,
+                                  const KernelGradient& gradient) {
+  return custom_kernel(arguments, body, gradient, &gradient.target_type());
 }
 
 }  // namespace quern

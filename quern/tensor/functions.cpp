@@ -296,8 +296,8 @@ Tensor Tensor::logaddexp(const Operand& other) const {
   const Tensor x = a.cast(computed), y = b.cast(computed), greatest = x.maximum(y);
   const Tensor base = select(greatest.isfinite(), greatest, like(x, 0)).detach();
   const Tensor sum = float_exp(x - base) + float_exp(y - base);
-  // Of finite numbers: the greater one, and log(1 + exp(-distance)).
-  const Tensor distance = select(greatest.isfinite(), size_of(x - y), like(x, 0));
+  // Of finite numbers: the greater one, and log(1 + exp(-distance)). Equal ones share the gradient.
+  const Tensor distance = select(greatest.isfinite(), greatest - x.minimum(y), like(x, 0));
   return select(greatest.isfinite(), greatest + float_log1p(float_exp(distance.neg())), float_log(sum))
       .cast(out);
 }

@@ -142,7 +142,7 @@ class Backward {
     if (u.op() == Op::TUPLE) return add_all(u.src(), parts);
     if (u.op() != Op::CALL)
       throw Error(fmt::format("gradient: {} of several values has no gradient", name(u.op())));
-    const CustomGradient custom = custom_gradient(u.src(0));
+    const CustomGradient custom = custom_gradient(u);
     if (!custom) throw Error("gradient: a custom kernel was made without a gradient");
     const Sources arguments = u.src().subspan(1);
     const UOps gradients = custom(u, parts);

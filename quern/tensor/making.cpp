@@ -86,6 +86,10 @@ Tensor Tensor::arange(double start, double stop, double step, const Made& made) 
     throw DTypeError(fmt::format("arange: start {} and step {} are not integers, {} is asked for", start,
                                  step, dtype.name()));
   if (n == 0) return detail::placed(zeros({0}, {.dtype = dtype}), made);
+  if (whole && !dtype.is_float())
+    for (const double end : {start, start + static_cast<double>(n - 1) * step})
+      if (!fits(dtype, static_cast<wide>(end)))
+        throw DTypeError(fmt::format("arange: {} does not fit in {}", end, dtype.name()));
   if (whole) {  // as integers, and converted at the end: exact
     const DType counted =
         std::abs(start) + static_cast<double>(n) * std::abs(step) < 2e9 ? dtypes::int32 : dtypes::int64;

@@ -97,8 +97,10 @@ Tensor Tensor::all(const Axes& axes, bool keepdim) const {
 Tensor Tensor::mean(const Axes& axes, bool keepdim) const {
   const Dim n = reduced_count("mean", *this, axes);
   const DType out = is_floating_point() ? dtype() : default_float();
-  const Tensor total = is_floating_point() ? sum(axes, keepdim, sum_dtype(dtype()))
-                                           : sum(axes, keepdim, dtypes::int64).cast(sum_dtype(out));
+  const Tensor total = is_floating_point()
+                           ? sum(axes, keepdim, sum_dtype(dtype()))
+                           : sum(axes, keepdim, dtype() == dtypes::uint64 ? dtypes::uint64 : dtypes::int64)
+                                 .cast(sum_dtype(out));
   return divided(total, n).cast(out);
 }
 

@@ -67,11 +67,7 @@ Tensor Tensor::transpose(int64_t a, int64_t b) const {
             order[static_cast<size_t>(resolve_axis("transpose", b, n))]);
   return permute(order);
 }
-Tensor Tensor::T() const {
-  Ints order(static_cast<size_t>(ndim()));
-  std::iota(order.rbegin(), order.rend(), 0);
-  return permute(order);
-}
+Tensor Tensor::T() const { return ndim() < 2 ? *this : transpose(0, 1); }
 
 Tensor Tensor::flatten(int64_t start, int64_t end) const {
   const Shape own = shape();

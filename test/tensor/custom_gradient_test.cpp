@@ -24,16 +24,17 @@ UOp call_of(const UOp& sink, const UOps& arguments) {
 }
 
 TEST(CustomGradient, SeesTheGradientsOfAllResultsAtOnce) {
-  const UOp a = memory(4), b = memory(4), x = memory(4), sink = kernel("two results");
-  const UOp call = call_of(sink, {a, b, x});
-  const UOp first = after(a, UOps{call}), second = after(b, UOps{call});
+  const UOp a = memory(4), b = memory(4), x = memory(4);
   int calls = 0;
-  set_custom_gradient(sink, [&](const UOp& asked, std::span<const UOp> gradients) {
-    calls++;
-    EXPECT_EQ(asked, call);
-    EXPECT_TRUE(gradients[0] && gradients[1] && !gradients[2]);
-    return UOps{UOp(), UOp(), gradients[0] * gradients[1]};
-  });
+  const UOp call = with_custom_gradient(call_of(kernel("two results"), {a, b, x}),
+                                        [&](const UOp& asked, std::span<const UOp> gradients) {
+                                          calls++;
+                                          EXPECT_EQ(asked.src(3), x);
+                                          EXPECT_TRUE(gradients[0] && gradients[1] && !gradients[2]);
+                                          return UOps{UOp(), UOp(), gradients[0] * gradients[1]};
+                                        },
+                                        {&calls});
+  const UOp first = after(a, UOps{call}), second = after(b, UOps{call});
   const UOp loss = first * second;
   const UOp found = gradient(loss, UOps{x}, gradient_seed(loss))[0];
   const UOp seed = gradient_seed(loss);
@@ -45,17 +46,26 @@ TEST(CustomGradient, SeesTheGradientsOfAllResultsAtOnce) {
 
 TEST(CustomGradient, WrongUse) {
   const UOp out = memory(4), x = memory(4), sink = kernel("no gradient");
-  const UOp loss = after(out, UOps{call_of(sink, {out, x})});
-  auto ask = [&] { gradient(loss, UOps{x}, gradient_seed(loss)); };
-  EXPECT_THAT(error_of(ask), HasSubstr("a custom kernel was made without a gradient"));
-  set_custom_gradient(sink, [](const UOp&, std::span<const UOp>) { return UOps{}; });
-  EXPECT_THAT(error_of(ask), HasSubstr("custom kernel of 2 arguments gave 0 gradients"));
-  set_custom_gradient(sink, [](const UOp&, std::span<const UOp>) { return UOps{UOp(), memory(3)}; });
+  const UOp call = call_of(sink, {out, x});
+  const auto ask = [&](const UOp& of) {
+    return error_of([&] {
+      const UOp loss = after(out, UOps{of});
+      gradient(loss, UOps{x}, gradient_seed(loss));
+    });
+  };
+  EXPECT_THAT(ask(call), HasSubstr("a custom kernel was made without a gradient"));
+  const auto none = [](const UOp&, std::span<const UOp>) { return UOps{}; };
+  const auto wrong = [](const UOp&, std::span<const UOp>) { return UOps{UOp(), memory(3)}; };
+  const UOp one = with_custom_gradient(call, none, {&none}),
+            other = with_custom_gradient(call, wrong, {&wrong});
+  EXPECT_THAT(ask(one), HasSubstr("custom kernel of 2 arguments gave 0 gradients"));
   EXPECT_THAT(
-      error_of(ask),
+      ask(other),
       HasSubstr(
           "argument 1 of a custom kernel is float32 of shape (4,), its gradient float32 of shape (3,)"));
-  EXPECT_THAT(error_of([&] { set_custom_gradient(x, {}); }), HasSubstr("a custom kernel is a SINK"));
+  EXPECT_THAT(ask(call), HasSubstr("a custom kernel was made without a gradient"));
+  EXPECT_EQ(with_custom_gradient(call, none, {&none}), one);
+  EXPECT_THAT(error_of([&] { with_custom_gradient(x, {}, {}); }), HasSubstr("is a CALL of a SINK"));
 }
 
 }  // namespace
