@@ -26,8 +26,10 @@ std::optional<Placed> plain(const Ints& shape, Number) {
 std::optional<Placed> permuted_view(const Ints& shape, Number) {
   if (shape.size() < 2) return std::nullopt;
   const Ints base(shape.rbegin(), shape.rend());
+  Ints order(shape.size());
+  std::iota(order.rbegin(), order.rend(), 0);
   return placed(
-      shape, base, [](const Tensor& x) { return x.T(); },
+      shape, base, [order](const Tensor& x) { return x.permute(order); },
       [](const Ints& i) { return Ints(i.rbegin(), i.rend()); });
 }
 

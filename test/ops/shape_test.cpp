@@ -42,8 +42,8 @@ std::vector<Row> views() {
           "transpose of the last", [](const Tensors& x) { return x[0].transpose(0, -1); },
           [](const Arrays& a) { return swapped(a[0], 0, -1); }, cube),
       moving(
-          "T", [](const Tensors& x) { return x[0].T(); },
-          [](const Arrays& a) { return permuted(a[0], {2, 1, 0}); }, cube),
+          "T", [](const Tensors& x) { return x[0].T(); }, [](const Arrays& a) { return swapped(a[0], 0, 1); },
+          cube),
       moving(
           "flatten", [](const Tensors& x) { return x[0].flatten(); },
           [](const Arrays& a) { return reshaped(a[0], {count(a[0].shape)}); }, {{{2, 3}}, {{}}, {{0, 2}}}),
