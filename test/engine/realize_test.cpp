@@ -59,6 +59,16 @@ TEST(Realize, WhatSharesTheRealisedPartSeesTheMemory) {
   EXPECT_THAT(z.to_vector<float>(), ElementsAre(1, 3, 5, 7));
 }
 
+TEST(Realize, ReadingALossDoesNotCutItOff) {
+  const Tensor w = Tensor::from(std::vector<float>{2, 3}).set_requires_grad();
+  const Tensor loss = (w * w).sum();
+  EXPECT_EQ(loss.item<float>(), 13);
+  EXPECT_EQ(loss.to_vector<float>(), std::vector<float>{13});
+  loss.backward();
+  EXPECT_EQ(w.grad()->to_vector<float>(), (std::vector<float>{4, 6}));
+  EXPECT_THAT(error_of([&] { loss.realize().backward(); }), HasSubstr("depends on no tensor that requires"));
+}
+
 TEST(Realize, SeveralAtOnce) {
   const Tensor x = counting({4});
   const Tensor y = x * 2.0, z = y + 1.0;

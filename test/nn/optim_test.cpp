@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "quern/nn/training.h"
+#include "test/engine/several_devices.h"
 #include "test/error_of.h"
 
 namespace quern::nn {
@@ -232,6 +233,24 @@ TEST(Optimisers, NarrowParametersAreSteppedInFloat32) {
   optimiser.step();
   EXPECT_EQ(w.dtype(), dtypes::bfloat16);
   EXPECT_THAT(w.f32().to_vector<float>(), testing::ElementsAre(0.875F, 1.875F));
+}
+
+TEST(Optimisers, OfParametersOnSeveralDevices) {
+  const auto trained = [](bool cut) {
+    const Tensor w = numbers({4, 2}), x = numbers({3, 4}, 2);
+    const Tensor p = cut ? w.shard(interps(2), 0).realize() : w.realize(),
+                 given = cut ? x.shard(interps(2)).realize() : x;
+    AdamW optimiser({p}, {.lr = 0.25});
+    for (int step = 0; step < 3; step++) {
+      optimiser.zero_grad();
+      given.matmul(p).square().sum().backward();
+      optimiser.step();
+    }
+    return p.to_vector<float>();
+  };
+  const std::vector<float> whole = trained(false), parts = trained(true);
+  ASSERT_EQ(whole.size(), parts.size());
+  for (size_t i = 0; i < whole.size(); i++) EXPECT_NEAR(whole[i], parts[i], 1e-5);
 }
 
 TEST(Optimisers, WrongUse) {
