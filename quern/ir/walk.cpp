@@ -12,8 +12,11 @@ namespace {
 
 std::unique_ptr<NodeList::Nodes> nodes_below(const UOp& root, const UOp::Gate& gate) {
   auto order = detail::borrow_nodes();
-  const bool all = !gate;
-  walk(root, [&](const UOp& u) { return all || gate(u); }, [&](const UOp& u) { order->push_back(u.node()); });
+  const auto visit = [&](const UOp& u) { order->push_back(u.node()); };
+  if (gate)
+    walk(root, gate, visit);
+  else
+    walk(root, visit);
   return order;
 }
 
