@@ -97,6 +97,16 @@ void set_training(bool on) {
   new (memory) Training(on);
 }
 
+// Functions that were written at one place and hold nothing are the same, however often they are made: a step
+// that is taken again is scheduled once.
+const void* identity_of(nb::handle function) {
+  const auto holds = [&](const char* name) { return !nb::getattr(function, name, nb::none()).is_none(); };
+  if (!holds("__code__") || holds("__closure__") || holds("__defaults__") || holds("__kwdefaults__") ||
+      holds("__self__"))
+    return function.ptr();
+  return nb::getattr(function, "__code__").ptr();
+}
+
 std::vector<Tensor> run_custom_kernel(nb::handle self, const nb::args& others, const nb::callable& body,
                                       const nb::object& gradient) {
   std::vector<Tensor> arguments = {nb::cast<const Tensor&>(self)};
@@ -122,7 +132,7 @@ std::vector<Tensor> run_custom_kernel(nb::handle self, const nb::args& others, c
       return gradients;
     };
   }
-  return custom_kernel(arguments, make, backward, gradient.ptr());
+  return custom_kernel(arguments, make, backward, identity_of(gradient));
 }
 
 }  // namespace

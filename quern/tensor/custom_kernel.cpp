@@ -17,13 +17,13 @@ UOp whole_memory(const UOp& u) {
   return below.op() == Op::BUFFER || below.op() == Op::AFTER ? below : UOp();
 }
 
-// The user's function on tensors, as one on nodes.
 std::string texts_of(const std::vector<Shape>& shapes) {
   std::string all;
   for (const Shape& s : shapes) all += shape_text(s);
   return all;
 }
 
+// The user's function on tensors, as one on nodes.
 CustomGradient on_nodes(const KernelGradient& gradient, const std::vector<Shape>& shapes) {
   return [gradient, shapes](const UOp& call, std::span<const UOp> gradients) {
     std::vector<Tensor> given, arguments;

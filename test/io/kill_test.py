@@ -38,7 +38,8 @@ class KillTest(unittest.TestCase):
             for _ in range(KILLS):
                 with subprocess.Popen([TOOL, "save-forever", str(file)], stdout=subprocess.PIPE) as process:
                     if chance.random() < 0.8:
-                        self.assertEqual(process.stdout.readline(), b"saved\n")
+                        for _ in range(chance.randint(1, 3)):
+                            self.assertEqual(process.stdout.readline(), b"saved\n")
                     time.sleep(chance.random() * 0.03)
                     process.send_signal(signal.SIGKILL)
                 saves += self.check(file)
@@ -46,7 +47,7 @@ class KillTest(unittest.TestCase):
                     part.unlink()
                     parts += 1
                 self.assertEqual([p.name for p in pathlib.Path(folder).iterdir()], ["model.safetensors"])
-        self.assertGreater(saves, KILLS // 2, "few were killed after they had saved")
+        self.assertGreater(saves, KILLS)
         self.assertGreater(parts, 0, "none was killed while it wrote")
         print(f"{saves} saves, {KILLS} kills, {parts} of them while it wrote")
 
