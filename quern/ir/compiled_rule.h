@@ -39,8 +39,13 @@ CompiledRule compile_rule(const Rule& rule);
 // What the rule makes of the node; none if it does not match, refuses, or gives the node itself.
 UOp apply_rule(const CompiledRule& compiled, const UOp& node, Context context);
 
-// What turns most nodes away before a matcher is set up: the dtype, and op and dtype of the first sources.
-// The candidates for an op stand in a row, so that looking through them stays in the cache.
+// The number of a literal, or the arg that a pattern asks for.
+bool asks_for_one_arg(const Part& part);
+bool has_that_arg(const Part& part, const UOp& u);
+
+// What turns most nodes away before a matcher is set up: the dtype, op and dtype of the first sources, and
+// their arg where it has to be a certain one. The candidates for an op stand in a row, so that looking
+// through them stays in the cache.
 class Candidate {
  public:
   explicit Candidate(const CompiledRule& rule) : rule_(&rule) {
@@ -52,7 +57,7 @@ class Candidate {
     count_ = all_alike_ ? 0 : p.count;
     for (size_t i = 0; i < screened() || (all_alike_ && i == 0); i++) {
       const Part& source = rule.parts[rule.children[p.first + i]];
-      sources_[i] = {source.ops, source.types};
+      sources_[i] = {source.ops, source.types, asks_for_one_arg(source) ? &source : nullptr};
     }
   }
   const CompiledRule& rule() const { return *rule_; }
@@ -74,7 +79,10 @@ class Candidate {
   struct Screen {
     OpSet ops;
     Types types;
-    bool allows(const UOp& u) const { return ops.contains(u.op()) && types.contains(u.dtype()); }
+    const Part* arg = nullptr;  // a pattern that asks for one
+    bool allows(const UOp& u) const {
+      return ops.contains(u.op()) && types.contains(u.dtype()) && (!arg || has_that_arg(*arg, u));
+    }
   };
   static constexpr size_t kScreened = 3;
   size_t screened() const { return std::min<size_t>(count_, kScreened); }

@@ -1,6 +1,7 @@
 // Facts that follow from a node's sources, kept with the node once they are known. Internal to ir.
 #pragma once
 
+#include "quern/ir/small_vector.h"
 #include "quern/ir/uop.h"
 
 namespace quern::detail {
@@ -29,15 +30,19 @@ void publish_ranges(const UOp& u, UOps open);
 template <class Known, class Compute>
 void compute_upwards(const UOp& root, Known known, Compute compute) {
   if (known(root)) return;
-  std::vector<std::pair<const UOp*, size_t>> stack{{&root, 0}};
+  struct Entry {
+    const UOp* node;
+    size_t next;
+  };
+  SmallVector<Entry, 16> stack{{&root, 0}};
   while (!stack.empty()) {
     auto& [node, next] = stack.back();
     if (next < node->src().size()) {
       const UOp& source = node->src(next++);
-      if (!known(source)) stack.emplace_back(&source, 0);
+      if (!known(source)) stack.push_back({&source, 0});
     } else {
       const UOp* done = node;
-      stack.pop_back();
+      stack.shrink(stack.size() - 1);
       if (!known(*done)) compute(*done);
     }
   }

@@ -14,6 +14,30 @@ namespace {
 
 constexpr int kMaxChoices = 24;
 
+bool equals(const Part& p, const UOp& u) {
+  if (!u.is_const()) return false;
+  const Const c = u.value();
+  const auto& number = p.data->number;
+  switch (c.kind()) {
+    case Const::Kind::Bool:
+      if (const auto* b = std::get_if<bool>(&number)) return c.as_bool() == *b;
+      return std::holds_alternative<wide>(number) && std::get<wide>(number) == c.as_int();
+    case Const::Kind::Int:
+      return std::holds_alternative<wide>(number) && c == wrap(u.dtype(), std::get<wide>(number));
+    case Const::Kind::Float: {
+      if (std::holds_alternative<bool>(number)) return false;
+      const auto* whole = std::get_if<wide>(&number);
+      const double wanted = whole ? static_cast<double>(*whole) : std::get<double>(number);
+      if (c == Const::of_float(wanted)) return true;
+      // The nearest value of the dtype, as on a right side; but what is too large is not infinity.
+      const double nearest = round_float(u.dtype(), wanted);
+      return std::isfinite(nearest) && c == Const::of_float(nearest);
+    }
+    case Const::Kind::Invalid: return false;
+  }
+  return false;
+}
+
 // Where a pattern offers a choice (order of operands, alternatives), the choices made are kept as a list; to
 // go on after a failure the last one that has another option is advanced and the match is replayed.
 class Matcher {
@@ -58,30 +82,6 @@ class Matcher {
   static bool possible(const Part& p, const UOp& u) {
     return p.ops.contains(u.op()) && p.types.contains(u.dtype()) &&
            (p.kind != Pat::Kind::literal || equals(p, u));
-  }
-
-  static bool equals(const Part& p, const UOp& u) {
-    if (!u.is_const()) return false;
-    const Const c = u.value();
-    const auto& number = p.data->number;
-    switch (c.kind()) {
-      case Const::Kind::Bool:
-        if (const auto* b = std::get_if<bool>(&number)) return c.as_bool() == *b;
-        return std::holds_alternative<wide>(number) && std::get<wide>(number) == c.as_int();
-      case Const::Kind::Int:
-        return std::holds_alternative<wide>(number) && c == wrap(u.dtype(), std::get<wide>(number));
-      case Const::Kind::Float: {
-        if (std::holds_alternative<bool>(number)) return false;
-        const auto* whole = std::get_if<wide>(&number);
-        const double wanted = whole ? static_cast<double>(*whole) : std::get<double>(number);
-        if (c == Const::of_float(wanted)) return true;
-        // The nearest value of the dtype, as on a right side; but what is too large is not infinity.
-        const double nearest = round_float(u.dtype(), wanted);
-        return std::isfinite(nearest) && c == Const::of_float(nearest);
-      }
-      case Const::Kind::Invalid: return false;
-    }
-    return false;
   }
 
   bool match(const Part& p, const UOp& u) {
@@ -274,6 +274,13 @@ class Matcher {
 };
 
 }  // namespace
+
+bool asks_for_one_arg(const Part& p) {
+  return p.kind == Pat::Kind::literal || (p.data && p.data->arg.has_value());
+}
+bool has_that_arg(const Part& p, const UOp& u) {
+  return p.kind == Pat::Kind::literal ? equals(p, u) : *p.data->arg == u.arg();
+}
 
 UOp apply_rule(const CompiledRule& compiled, const UOp& node, Context context) {
   Matcher matcher(compiled);

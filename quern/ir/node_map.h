@@ -43,32 +43,40 @@ void give_back(std::unique_ptr<Bits> bits);
 void give_back(std::unique_ptr<WalkStack> stack);
 void give_back(std::unique_ptr<NodeList::Nodes> nodes);
 
-// A borrowed stack that goes back by itself. Fresh memory is dear: a page fault takes as long as many steps.
-class BorrowedStack {
+// The memory of one walk: borrowed, because fresh memory is dear (a page fault takes as long as many steps).
+class WalkMemory {
  public:
-  BorrowedStack() : stack_(borrow_stack()), data_(stack_->entries.data()) {}
-  BorrowedStack(const BorrowedStack&) = delete;
-  BorrowedStack& operator=(const BorrowedStack&) = delete;
-  ~BorrowedStack() { give_back(std::move(stack_)); }
-
-  bool empty() const { return size_ == 0; }
-  uintptr_t pop() { return data_[--size_]; }
-  // Room for that many more, which are put at end() and then added.
-  uintptr_t* room(size_t more) {
-    if (size_ + more > stack_->entries.size()) [[unlikely]]
-      grow(more);
-    return data_ + size_;
+  WalkMemory() : bits_(borrow_bits()), stack_(borrow_stack()) {
+    if (bits_->words.size() < id_limit() / 64) bits_->words.resize(id_limit() / 64);
   }
-  void add(size_t count) { size_ += count; }
+  WalkMemory(const WalkMemory&) = delete;
+  WalkMemory& operator=(const WalkMemory&) = delete;
+  ~WalkMemory() {
+    give_back(std::move(bits_));
+    give_back(std::move(stack_));
+  }
+
+  uint64_t* words() { return bits_->words.data(); }  // a bit for each node that there is
+  [[gnu::noinline]] void touch(uint32_t word) { bits_->touched.push_back(word); }
+
+  struct Stack {
+    uintptr_t *base, *top, *end;
+    size_t room() const { return static_cast<size_t>(end - top); }
+  };
+  Stack stack() {
+    auto& e = stack_->entries;
+    return {e.data(), e.data(), e.data() + e.size()};
+  }
+  [[gnu::noinline]] Stack larger(Stack s, size_t more) {
+    const auto size = static_cast<size_t>(s.top - s.base);
+    stack_->entries.resize(2 * (size + more) + 64);
+    auto& e = stack_->entries;
+    return {e.data(), e.data() + size, e.data() + e.size()};
+  }
 
  private:
-  [[gnu::noinline]] void grow(size_t more) {
-    stack_->entries.resize(2 * (size_ + more) + 64);
-    data_ = stack_->entries.data();
-  }
+  std::unique_ptr<Bits> bits_;
   std::unique_ptr<WalkStack> stack_;
-  uintptr_t* data_;
-  size_t size_ = 0;
 };
 
 }  // namespace detail
@@ -150,37 +158,44 @@ class NodeSet {
 
 // Calls visit(node) for every node below root, sources before users, without holding them: the handle it gets
 // is good for the call only. `enter(node)` says whether to walk into the node's sources.
+// What it works with are variables of its own, which stay in registers. It asks little: whether a node was
+// seen only when it comes off the stack, and not whether it has sources at all.
 template <class Enter, class Visit>
 void walk(const UOp& root, const Enter& enter, const Visit& visit) {
-  NodeSet seen;
-  detail::BorrowedStack stack;
+  detail::WalkMemory memory;
+  uint64_t* const words = memory.words();
+  detail::WalkMemory::Stack stack = memory.stack();
   constexpr uintptr_t kDone = 1;
-  auto add = [&](uintptr_t entry) { *stack.room(1) = entry, stack.add(1); };
-  add(reinterpret_cast<uintptr_t>(root.node()));  // NOLINT
-  while (!stack.empty()) {
-    const uintptr_t entry = stack.pop();
+  if (stack.room() < 1) stack = memory.larger(stack, 1);
+  *stack.top++ = reinterpret_cast<uintptr_t>(root.node());  // NOLINT
+  while (stack.top != stack.base) {
+    const uintptr_t entry = *--stack.top;
     const auto* node = reinterpret_cast<const detail::Node*>(entry & ~kDone);  // NOLINT
     const UOp& u = detail::borrowed_handle(node);
     if ((entry & kDone) != 0) {
       visit(u);
       continue;
     }
-    if (!seen.insert(u)) continue;
+    const uint32_t id = detail::id_of(node);
+    uint64_t& word = words[id / 64];
+    const uint64_t bit = uint64_t{1} << id % 64;
+    if ((word & bit) != 0) continue;
+    if (word == 0) [[unlikely]]
+      memory.touch(id / 64);
+    word |= bit;
     const Sources sources = u.src();
-    if (sources.empty() || !enter(u)) {
+    if (!enter(u)) {
       visit(u);
       continue;
     }
-    detail::prefetch_neighbours(u.node());
-    uintptr_t* top = stack.room(sources.size() + 1);
-    const uintptr_t* bottom = top;
-    *top++ = entry | kDone;
-    for (size_t i = sources.size(); i-- > 0;) {  // the first comes off first; no branch on what was seen
+    detail::prefetch_neighbours(node);
+    if (stack.room() < sources.size() + 1) [[unlikely]]
+      stack = memory.larger(stack, sources.size() + 1);
+    *stack.top++ = entry | kDone;
+    for (size_t i = sources.size(); i-- > 0;) {  // the first comes off first
       __builtin_prefetch(sources[i].node());
-      *top = reinterpret_cast<uintptr_t>(sources[i].node());  // NOLINT
-      top += seen.contains(sources[i]) ? 0 : 1;
+      *stack.top++ = reinterpret_cast<uintptr_t>(sources[i].node());  // NOLINT
     }
-    stack.add(static_cast<size_t>(top - bottom));
   }
 }
 template <class Visit>

@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include <array>
+#include <atomic>
 #include <bit>
 #include <mutex>
 #include <new>
@@ -48,7 +49,7 @@ struct Reserve {
   FreeSlots free;
   std::byte* next = nullptr;  // the rest of the newest chunk
   size_t left = 0;
-  uint32_t chunks = 0;
+  std::atomic<uint32_t> chunks{0};     // read without the mutex
   std::vector<uint32_t> free_numbers;  // of chunks that stood alone and were given back
 };
 Reserve& reserve() {
@@ -145,6 +146,10 @@ void free_alone(void* node, size_t sources) {
 }
 
 }  // namespace
+
+uint32_t id_limit() {
+  return reserve().chunks.load(std::memory_order_acquire) * static_cast<uint32_t>(kHalf / kUnit);
+}
 
 void* allocate_node(size_t sources) {
   const size_t size_class = class_of(sources);

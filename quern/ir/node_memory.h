@@ -29,6 +29,9 @@ inline uint32_t id_of(const Node* node) {
   return chunk_end(node).first_id + static_cast<uint32_t>((address & (kHalf - 1)) / kUnit);
 }
 
+// Every node that there is has a lower one; a multiple of 64.
+uint32_t id_limit();
+
 inline void* far_half(const Node* node) {
   return reinterpret_cast<void*>((reinterpret_cast<uintptr_t>(node) & ~(kUnit - 1)) + kHalf);  // NOLINT
 }

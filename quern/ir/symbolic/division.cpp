@@ -16,8 +16,6 @@ UOp number(DType dtype, wide v) { return UOp::constant(dtype, wrap(dtype, v)); }
 UOp plain_div(const UOp& x, wide c) { return UOp::make(Op::FLOORDIV, x.dtype(), {x, number(x.dtype(), c)}); }
 UOp plain_mod(const UOp& x, wide c) { return UOp::make(Op::FLOORMOD, x.dtype(), {x, number(x.dtype(), c)}); }
 
-Linear constant_sum(DType dtype, wide v) { return {.dtype = dtype, .terms = {}, .constant = v}; }
-
 // The one quotient that every value in the interval has, if there is only one.
 std::optional<wide> single_quotient(Bounds b, wide c) {
   const wide q = floor_div(b.min, c);
@@ -101,7 +99,7 @@ std::optional<std::pair<Linear, wide>> join_quotient(const Linear& sum, wide c) 
   const wide d = quotient->value.src(1).int_value();
   const auto x = linear_of(quotient->value.src(0));
   if (d <= 0 || !fits(sum.dtype, saturating_mul(c, d)) || !x || !x->exact()) return std::nullopt;
-  auto joined = add(sum, {.dtype = sum.dtype, .terms = {{quotient->value, 1}}, .constant = 0}, -1);
+  auto joined = add(sum, term_of(quotient->value), -1);
   if (joined) joined = add(*x, *joined, d);
   if (!joined || !joined->fits_dtype()) return std::nullopt;
   return std::pair(std::move(*joined), c * d);
@@ -189,7 +187,7 @@ UOp remainder(Linear sum, wide c) {
       less.terms.push_back({value, small});
       continue;
     }
-    const auto next = add(less, {.dtype = dtype, .terms = {{value, 1}}, .constant = 0}, small);
+    const auto next = add(less, term_of(value), small);
     if (!next) return plain_mod(to_uop(sum), c);
     less = *next;
   }

@@ -97,8 +97,7 @@ UOp use_fact(const Fact& f, size_t number, const UOp& expression) {
       std::ranges::find_if(sum->terms, [](const Linear::Term& t) { return t.factor == 1 || t.factor == -1; });
   if (unit == sum->terms.end() || !expression.ops_below().contains(unit->value.op())) return {};
   const UOp known = stand_in(f, number, f.x.dtype());
-  const auto rest =
-      add(*sum, {.dtype = sum->dtype, .terms = {{unit->value, 1}}, .constant = 0}, -unit->factor);
+  const auto rest = add(*sum, term_of(unit->value), -unit->factor);
   const auto known_sum = linear_of(known);
   const auto inside = rest && known_sum ? add(*known_sum, *rest, -1) : std::nullopt;
   const auto replacement = inside ? scaled(*inside, unit->factor) : std::nullopt;

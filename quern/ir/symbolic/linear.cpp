@@ -101,7 +101,7 @@ std::optional<Linear> extreme(const Linear& l, bool greatest) {
       most = *next;
     }
     if (!bounded || negative)
-      most = {.dtype = l.dtype, .terms = {{term.value, 1}}, .constant = 0};
+      most = term_of(term.value);
     else if ((term.factor > 0) != greatest)
       continue;  // 0
     const auto next = add(sum, most, term.factor);
@@ -202,17 +202,21 @@ std::optional<Linear> linear_of(const UOp& u) {
   return r;
 }
 
-std::optional<Linear> add(const Linear& a, const Linear& b, wide factor_of_b) {
-  Linear r = a;
-  for (const auto& [value, factor] : b.terms) r.terms.push_back({value, times(r.dtype, factor, factor_of_b)});
-  r.constant = saturating_add(r.constant, times(r.dtype, b.constant, factor_of_b));
+std::optional<Linear> total(std::initializer_list<Multiple> parts) {
+  Linear r = constant_sum(parts.begin()->sum.dtype, 0);
+  for (const auto& [sum, scale] : parts) {
+    for (const auto& [value, factor] : sum.terms) r.terms.push_back({value, times(r.dtype, factor, scale)});
+    r.constant = saturating_add(r.constant, times(r.dtype, sum.constant, scale));
+  }
   if (!normalise(r)) return std::nullopt;
   return r;
 }
 
-std::optional<Linear> scaled(const Linear& a, wide factor) {
-  return add({.dtype = a.dtype, .terms = {}, .constant = 0}, a, factor);
+std::optional<Linear> add(const Linear& a, const Linear& b, wide factor_of_b) {
+  return total({{a, 1}, {b, factor_of_b}});
 }
+
+std::optional<Linear> scaled(const Linear& a, wide factor) { return total({{a, factor}}); }
 
 UOp to_uop(const Linear& l) {
   UOp sum;

@@ -1,6 +1,7 @@
 // Integer expressions as sums of terms with constant factors. Internal to symbolic.
 #pragma once
 
+#include <initializer_list>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -29,9 +30,20 @@ struct Linear {
   bool fits_dtype() const;  // the same by its bounds, for index too: where a rule makes a sum larger
 };
 
+inline Linear term_of(const UOp& value) {
+  return {.dtype = value.dtype(), .terms = {{value, 1}}, .constant = 0};
+}
+inline Linear constant_sum(DType dtype, wide v) { return {.dtype = dtype, .terms = {}, .constant = v}; }
+
 // None when the sum is too long to be worth it, or a factor leaves the dtype's range.
 std::optional<Linear> linear_of(const UOp& u);
 
+// None when a factor leaves the dtype's range.
+struct Multiple {
+  const Linear& sum;
+  wide factor;
+};
+std::optional<Linear> total(std::initializer_list<Multiple> parts);
 std::optional<Linear> add(const Linear& a, const Linear& b, wide factor_of_b = 1);
 std::optional<Linear> scaled(const Linear& a, wide factor);
 

@@ -24,19 +24,27 @@ int divisions_in(const Linear& sum) {
   return count;
 }
 
-// A sum that is to become shorter.
-struct Sum : Linear {
-  explicit Sum(const Linear& linear) : Linear(linear), divisions(divisions_in(linear)) {}
-  int divisions;
+// A sum that is to become shorter. Its divisions are counted when something shorter is at hand.
+class Sum {
+ public:
+  explicit Sum(const Linear& sum) : linear(sum) {}
+  int divisions() const {
+    if (!divisions_) divisions_ = divisions_in(linear);
+    return *divisions_;
+  }
+  const Linear& linear;
+
+ private:
+  mutable std::optional<int> divisions_;
 };
 
 // Two divisions fewer, or fewer terms. One division fewer would not do: in -2 * (x // 2) + x % 2 both digits
 // of x can be seen, in 2 * (x % 2) - x they cannot.
 bool is_shorter(const Linear& a, const Sum& b) {
-  const bool fewer_terms = a.terms.size() < b.terms.size();
-  if (!fewer_terms && b.divisions < 2) return false;
+  const bool fewer_terms = a.terms.size() < b.linear.terms.size();
+  if (!fewer_terms && b.divisions() < 2) return false;
   const int x = divisions_in(a);
-  return x + 2 <= b.divisions || (x <= b.divisions && fewer_terms);
+  return x + 2 <= b.divisions() || (x <= b.divisions() && fewer_terms);
 }
 
 // The sum with `factor * term` replaced by `scale * (plus - minus)`, if that is shorter.
@@ -44,9 +52,10 @@ std::optional<Linear> replaced(const Sum& sum, const UOp& term, wide factor, wid
                                const UOp& minus, wide factor_of_minus) {
   const auto x = linear_of(plus), y = linear_of(minus);
   if (!x || !y || !x->exact() || !y->exact()) return std::nullopt;
-  auto result = add(sum, {.dtype = sum.dtype, .terms = {{term, 1}}, .constant = 0}, -factor);
-  if (result) result = add(*result, *x, scale);
-  if (result) result = add(*result, *y, -saturating_mul(scale, factor_of_minus));
+  auto result = total({{sum.linear, 1},
+                       {term_of(term), -factor},
+                       {*x, scale},
+                       {*y, -saturating_mul(scale, factor_of_minus)}});
   return result && is_shorter(*result, sum) ? result : std::nullopt;
 }
 
@@ -67,7 +76,7 @@ Digit opposite(Digit d, wide size) {
 std::optional<Linear> join_digits(const Sum& sum, const Linear::Term& low, const Linear::Term& high) {
   const wide c = low.value.src(1).int_value(), d = high.value.src(1).int_value();
   const auto inside = linear_of(high.value.src(0));
-  if (!inside || !inside->exact() || !fits(sum.dtype, saturating_mul(c, d))) return std::nullopt;
+  if (!inside || !inside->exact() || !fits(inside->dtype, saturating_mul(c, d))) return std::nullopt;
   for (const auto& [v, sign] : inside->terms) {
     if ((sign != 1 && sign != -1) || !by_constant(v, Op::FLOORDIV) || v.src(1).int_value() % c != 0) continue;
     const UOp q = floor_divided(v.src(0), v.src(1).int_value() / c);
@@ -82,18 +91,19 @@ std::optional<Linear> join_digits(const Sum& sum, const Linear::Term& low, const
     if (sign == -1) second = opposite(second, d);
     if (second.factor != saturating_mul(first.factor, c)) continue;
 
-    auto z = add({.dtype = sum.dtype, .terms = {}, .constant = sign == 1 ? 0 : -1}, *inside, sign);
-    if (z) z = add(*z, {.dtype = sum.dtype, .terms = {{v, 1}}, .constant = 0}, -1);
-    if (z) z = add(*digits, *z, c);
+    const auto z = total({{*digits, 1},
+                          {constant_sum(digits->dtype, sign == 1 ? 0 : -1), c},
+                          {*inside, sign * c},
+                          {term_of(v), -c}});
     if (!z || !z->fits_dtype()) continue;
     const auto whole = linear_of(floor_remainder(to_uop(*z), c * d));
-    auto joined = add(sum, {.dtype = sum.dtype, .terms = {{high.value, 1}}, .constant = 0}, -high.factor);
-    if (joined)
-      joined = add(*joined, {.dtype = sum.dtype, .terms = {{low.value, 1}}, .constant = 0}, -low.factor);
-    if (joined && whole) joined = add(*joined, *whole, first.factor);
-    if (!joined || !whole) continue;
-    joined->constant = saturating_add(joined->constant, saturating_add(first.constant, second.constant));
-    joined = add({.dtype = sum.dtype, .terms = {}, .constant = 0}, *joined, 1);
+    if (!whole) continue;
+    const wide constant = saturating_add(first.constant, second.constant);
+    auto joined = total({{sum.linear, 1},
+                         {term_of(high.value), -high.factor},
+                         {term_of(low.value), -low.factor},
+                         {*whole, first.factor},
+                         {constant_sum(whole->dtype, constant), 1}});
     if (joined && is_shorter(*joined, sum)) return joined;
   }
   return std::nullopt;
@@ -113,22 +123,21 @@ bool is_term_of(const UOp& value, const UOp& sum) {
 std::optional<Linear> join_remainders(const Linear& linear) {
   if (linear.terms.size() < 2) return std::nullopt;
   const Sum sum(linear);
-  if (sum.divisions == 0) return std::nullopt;
   // Something must cancel: another division, or a term of what is divided.
   auto partner = [&](const UOp& term, wide step) {
-    return std::ranges::any_of(sum.terms, [&](const Linear::Term& t) {
+    return std::ranges::any_of(linear.terms, [&](const Linear::Term& t) {
       return !same(t.value, term) && floor_mod(t.factor, step) == 0 &&
              (t.value.op() == Op::FLOORDIV || t.value.op() == Op::FLOORMOD ||
               is_term_of(t.value, term.src(0)));
     });
   };
-  for (const auto& [term, factor] : sum.terms) {
+  for (const auto& [term, factor] : linear.terms) {
     if (by_constant(term, Op::FLOORDIV)) {
       // x // k is q // c with q = x // (k / c): for the c that the factor has in common with k, or a c of a
       // remainder
       const wide k = term.src(1).int_value();
       SmallVector<wide, 8> divisors{gcd(factor, k)};
-      for (const auto& [other, f] : sum.terms)
+      for (const auto& [other, f] : linear.terms)
         if (by_constant(other, Op::FLOORMOD)) divisors.push_back(gcd(divisors[0], other.src(1).int_value()));
       for (const wide c : divisors) {
         if (c == 1 || !partner(term, factor / c)) continue;
@@ -141,7 +150,7 @@ std::optional<Linear> join_remainders(const Linear& linear) {
       if (!partner(term, step)) continue;
       const UOp& x = term.src(0);
       if (auto shorter = replaced(sum, term, factor, factor, x, floor_divided(x, c), c)) return shorter;
-      for (const Linear::Term& other : sum.terms)
+      for (const Linear::Term& other : linear.terms)
         if ((other.factor == step || other.factor == -step) && by_constant(other.value, Op::FLOORMOD))
           if (auto joined = join_digits(sum, {term, factor}, other)) return joined;
     }
