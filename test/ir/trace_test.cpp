@@ -185,7 +185,7 @@ TEST(MatchStatistics, ByRule) {
   const std::string table = match_statistics();
   const std::string location = simplest.list()[0].location();
   EXPECT_THAT(line_with(table, "x + 0 -> x"),
-              MatchesRegex(" +2 / +2 -- +[0-9.]+ / +[0-9.]+ ms -- " + location + "  x \\+ 0 -> x"))
+              MatchesRegex(" +2 / +2 -- +[0-9.]+ / +[0-9.]+ ms -- " + location + " +x \\+ 0 -> x"))
       << "copies of a rule are one rule, and m + 3 is no attempt: another number";
   EXPECT_THAT(line_with(table, "x % x -> 0"), MatchesRegex(" +0 / +1 -- .*"));
   EXPECT_EQ(line_with(table, "x * 1 -> x"), "") << "never attempted";
