@@ -11,8 +11,6 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-Tensor row(const Floats& values) { return Tensor::from(values); }
-
 TEST(JitErrors, AnotherShapeDtypeOrDevice) {
   auto f = jit([](const Tensor& x, const Tensor& y) { return x + y; });
   for (int i = 0; i < 3; i++) f(row({1, 2}), row({3, 4}));

@@ -13,8 +13,6 @@ namespace {
 
 using testing::ElementsAre;
 
-Tensor row(const Floats& values) { return Tensor::from(values); }
-
 TEST(JitState, WeightsAreUpdatedInPlace) {
   const Tensor w = row({1, 1}).realize(), view = w.reshape({2, 1});
   auto f = jit([&](const Tensor& x) {

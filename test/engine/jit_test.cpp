@@ -13,8 +13,6 @@ namespace {
 
 using testing::ElementsAre;
 
-Tensor row(const Floats& values) { return Tensor::from(values); }
-
 TEST(Jit, RunsTwiceAndIsReplayedAfterThat) {
   int calls = 0;
   auto f = jit([&](const Tensor& x, const Tensor& y) {

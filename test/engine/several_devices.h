@@ -18,6 +18,8 @@ inline std::vector<std::string> interps(int n) {
   return names;
 }
 
+inline Tensor row(const Floats& values) { return Tensor::from(values); }
+
 // Small integers, the sums of which are exact: results are compared to the bit.
 inline Tensor numbers(const Shape& shape, int seed = 1) {
   int64_t n = 1;

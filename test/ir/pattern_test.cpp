@@ -7,14 +7,12 @@
 #include <limits>
 
 #include "quern/ir/rules.h"
+#include "test/ir/variables.h"
 
 namespace quern {
 namespace {
 
-const UOp n = UOp::variable("n", 0, 10), m = UOp::variable("m", 0, 10);
-const UOp b = n < m;
-UOp f32(double value) { return UOp::constant(dtypes::float32, value); }
-UOp i32(int value) { return UOp::constant(dtypes::int32, value); }
+using variables::m, variables::n;
 
 const UOp matched = UOp::make(Op::NOOP, dtypes::void_, {}, {}, "matched");
 
@@ -67,7 +65,7 @@ TEST(Pattern, EverySource) {
 
 TEST(Pattern, DTypes) {
   const Pat x = op(ops::all);
-  EXPECT_TRUE(matches(x.of(dtypes::int32), i32(3)));
+  EXPECT_TRUE(matches(x.of(dtypes::int32), whole(3)));
   EXPECT_FALSE(matches(x.of(dtypes::int32), n));
   EXPECT_FALSE(matches(x.of(dtypes::int32), UOp::constant(dtypes::int32.vec(4), 3)));
   EXPECT_TRUE(matches(op(Op::ADD).of(dtypes::index), n + 1));
@@ -77,18 +75,18 @@ TEST(Pattern, ClassesOfTypes) {
   const UOp u8 = UOp::constant(dtypes::uint8, 3), half = UOp::constant(dtypes::float16, 0.5);
   const UOp pointer = UOp::make(Op::PARAM, dtypes::int32.ptr(4), {}, 0);
   auto takes = [](Types types, const UOp& u) { return matches(op(ops::all).of(types), u); };
-  for (const UOp& u : {n, i32(3), u8}) {
+  for (const UOp& u : {n, whole(3), u8}) {
     EXPECT_TRUE(takes(types::ints, u));
     EXPECT_TRUE(takes(types::exact, u));
     EXPECT_FALSE(takes(types::floats, u));
     EXPECT_FALSE(takes(types::bools, u));
   }
   EXPECT_TRUE(takes(types::index, n));
-  EXPECT_FALSE(takes(types::index, i32(3)));
+  EXPECT_FALSE(takes(types::index, whole(3)));
   EXPECT_TRUE(takes(types::unsigned_ints, u8));
   EXPECT_FALSE(takes(types::signed_ints, u8));
-  EXPECT_TRUE(takes(types::bools, b));
-  EXPECT_TRUE(takes(types::exact, b));
+  EXPECT_TRUE(takes(types::bools, n < m));
+  EXPECT_TRUE(takes(types::exact, n < m));
   EXPECT_TRUE(takes(types::floats, half));
   EXPECT_TRUE(takes(types::values, half));
   EXPECT_TRUE(takes(types::ints, UOp::constant(dtypes::int32.vec(4), 3))) << "a vector of them too";
@@ -117,10 +115,10 @@ TEST(Pattern, WholeNumbers) {
   EXPECT_TRUE(matches(3, UOp::index(3)));
   EXPECT_FALSE(matches(3, UOp::index(4)));
   EXPECT_FALSE(matches(3, n));
-  EXPECT_TRUE(matches(3, i32(3)));
-  EXPECT_TRUE(matches(3, f32(3.0))) << "a whole number stands for that value of any type";
-  EXPECT_FALSE(matches(3, f32(3.5)));
-  EXPECT_TRUE(matches(-1, i32(-1)));
+  EXPECT_TRUE(matches(3, whole(3)));
+  EXPECT_TRUE(matches(3, floating(3.0))) << "a whole number stands for that value of any type";
+  EXPECT_FALSE(matches(3, floating(3.5)));
+  EXPECT_TRUE(matches(-1, whole(-1)));
   EXPECT_TRUE(matches(-1, UOp::constant(dtypes::uint8, 255))) << "in the arithmetic of the type";
   EXPECT_TRUE(matches(1, UOp::boolean(true)));
   EXPECT_FALSE(matches(0, UOp::boolean(true)));
@@ -128,41 +126,41 @@ TEST(Pattern, WholeNumbers) {
 }
 
 TEST(Pattern, FloatsAreComparedByBits) {
-  EXPECT_TRUE(matches(0, f32(0.0)));
-  EXPECT_FALSE(matches(0, f32(-0.0)));
-  EXPECT_TRUE(matches(0.0, f32(0.0)));
-  EXPECT_FALSE(matches(0.0, f32(-0.0)));
-  EXPECT_TRUE(matches(-0.0, f32(-0.0)));
-  EXPECT_TRUE(matches(0.5, f32(0.5)));
-  EXPECT_FALSE(matches(0.5, i32(0)));
-  EXPECT_FALSE(matches(1.0, i32(1))) << "a float literal stands for floats only";
-  EXPECT_TRUE(matches(std::nan(""), f32(std::nan(""))));
+  EXPECT_TRUE(matches(0, floating(0.0)));
+  EXPECT_FALSE(matches(0, floating(-0.0)));
+  EXPECT_TRUE(matches(0.0, floating(0.0)));
+  EXPECT_FALSE(matches(0.0, floating(-0.0)));
+  EXPECT_TRUE(matches(-0.0, floating(-0.0)));
+  EXPECT_TRUE(matches(0.5, floating(0.5)));
+  EXPECT_FALSE(matches(0.5, whole(0)));
+  EXPECT_FALSE(matches(1.0, whole(1))) << "a float literal stands for floats only";
+  EXPECT_TRUE(matches(std::nan(""), floating(std::nan(""))));
 }
 
 TEST(Pattern, FloatsAreTheNearestOfTheirType) {
-  EXPECT_TRUE(matches(0.1, f32(0.1)));
+  EXPECT_TRUE(matches(0.1, floating(0.1)));
   EXPECT_TRUE(matches(0.1, UOp::constant(dtypes::float64, 0.1)));
   EXPECT_TRUE(matches(0.1, UOp::constant(dtypes::float16, 0.1)));
-  EXPECT_FALSE(matches(0.1, f32(0.1000001)));
+  EXPECT_FALSE(matches(0.1, floating(0.1000001)));
   const double infinity = std::numeric_limits<double>::infinity();
-  EXPECT_TRUE(matches(infinity, f32(infinity)));
-  EXPECT_FALSE(matches(1e300, f32(infinity)));
+  EXPECT_TRUE(matches(infinity, floating(infinity)));
+  EXPECT_FALSE(matches(1e300, floating(infinity)));
 }
 
 TEST(Pattern, Booleans) {
   EXPECT_TRUE(matches(true, UOp::boolean(true)));
   EXPECT_FALSE(matches(true, UOp::boolean(false)));
   EXPECT_FALSE(matches(true, UOp::index(1))) << "true is of bools only";
-  EXPECT_FALSE(matches(true, f32(1.0)));
+  EXPECT_FALSE(matches(true, floating(1.0)));
 }
 
 TEST(Pattern, ConstantsAndInvalid) {
   EXPECT_TRUE(matches(int_const("c"), UOp::index(4)));
   EXPECT_FALSE(matches(int_const("c"), n));
-  EXPECT_FALSE(matches(int_const("c"), f32(1)));
+  EXPECT_FALSE(matches(int_const("c"), floating(1)));
   EXPECT_FALSE(matches(int_const("c"), UOp::invalid()));
   EXPECT_FALSE(matches(constant("c"), UOp::invalid()));
-  EXPECT_TRUE(matches(float_const("c"), f32(1)));
+  EXPECT_TRUE(matches(float_const("c"), floating(1)));
   EXPECT_TRUE(matches(invalid(), UOp::invalid()));
   EXPECT_FALSE(matches(invalid(), UOp::index(0)));
   EXPECT_TRUE(matches(var("x"), UOp::invalid()));
@@ -228,7 +226,7 @@ TEST(Pattern, AlternativesAndLiteralsCanBeCapturedAndNarrowed) {
   EXPECT_FALSE(matches(either({op(Op::ADD), op(Op::MUL)}).of(types::floats), n + 1));
   EXPECT_TRUE(matches(either({op(Op::ADD), op(Op::MUL)}).tagged(7), (n + 1).rtag(7)));
   EXPECT_FALSE(matches(either({op(Op::ADD), op(Op::MUL)}).tagged(7), n + 1));
-  EXPECT_TRUE(matches(Pat(1).of(dtypes::int32), i32(1)));
+  EXPECT_TRUE(matches(Pat(1).of(dtypes::int32), whole(1)));
   EXPECT_FALSE(matches(Pat(1).of(dtypes::int32), UOp::index(1)));
 }
 

@@ -9,7 +9,7 @@
 #include "quern/ir/notation.h"
 #include "quern/ir/uop.h"
 
-namespace quern::testing {
+namespace quern {
 
 class RandomGraph {
  public:
@@ -152,4 +152,4 @@ class RandomGraph {
   std::mt19937_64 random_;
 };
 
-}  // namespace quern::testing
+}  // namespace quern

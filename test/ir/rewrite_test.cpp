@@ -8,13 +8,14 @@
 #include <map>
 
 #include "test/ir/long_chain.h"
+#include "test/ir/variables.h"
 
 namespace quern {
 namespace {
 
 using testing::HasSubstr;
 
-const UOp n = UOp::variable("n", 0, 10), m = UOp::variable("m", 0, 10);
+using variables::m, variables::n;
 
 std::string rewrite_error(const UOp& root, const Rules& rules, const RewriteOptions& options = {}) {
   try {

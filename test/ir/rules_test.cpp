@@ -6,13 +6,14 @@
 
 #include "quern/ir/rewrite.h"
 #include "test/error_of.h"
+#include "test/ir/variables.h"
 
 namespace quern {
 namespace {
 
 using testing::HasSubstr;
 
-const UOp n = UOp::variable("n", 0, 10), m = UOp::variable("m", -5, 5);
+using variables::m, variables::n;
 
 UOp apply(const Rule& rule, const UOp& node) { return Rules(RuleList{rule}).apply(node).result; }
 std::string compile_error(const Rule& rule) {

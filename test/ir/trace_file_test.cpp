@@ -15,6 +15,7 @@
 #include "quern/ir/file.h"
 #include "quern/ir/trace.h"
 #include "test/ir/rounds.h"
+#include "test/ir/variables.h"
 
 namespace quern {
 namespace {
@@ -22,7 +23,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-const UOp n = UOp::variable("n", 0, 10), m = UOp::variable("m", 0, 10);
+using variables::m, variables::n;
 
 std::string temporary(std::string_view name) {
   return (std::filesystem::temp_directory_path() / fmt::format("quern_{}_{}", ::getpid(), name)).string();
@@ -237,8 +238,8 @@ TEST(TraceFile, PathsThatCannotBe) {
 // ---- fuzzing
 
 TEST(TraceFuzz, ChangedBytesAreReadOrRefused) {
-  const int count = testing::rounds(50'000);
-  const uint64_t seed = testing::seed();
+  const int count = rounds(50'000);
+  const uint64_t seed = first_seed();
   std::mt19937_64 random(seed);
   auto below = [&](size_t end) { return static_cast<size_t>(random() % end); };
   RewriteTrace small;

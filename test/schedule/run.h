@@ -27,6 +27,8 @@ class Memory {
 void run(const Schedule& schedule, Memory& memory, const std::map<std::string, int64_t>& variables = {},
          const std::string& device = "INTERP");
 
+Tensor input(const Shape& shape);  // float32, on INTERP
+
 // What each kernel asks for in LOCAL memory.
 int64_t local_bytes(const UOp& kernel);
 

@@ -21,7 +21,7 @@ std::vector<double> grid(double low, double high, int n, DType dtype) {
   return points;
 }
 
-struct Function {
+struct Approximated {
   const char* name;
   Tensor (Tensor::*ours)() const;
   long double (*reference)(long double);
@@ -29,7 +29,7 @@ struct Function {
   double most;  // ulps
 };
 
-const Function kFunctions[] = {
+const Approximated kFunctions[] = {
     {"exp", &Tensor::exp, std::exp, -80, 80, 2},
     {"exp", &Tensor::exp, std::exp, -1, 1, 2},
     {"log", &Tensor::log, std::log, 1e-6, 30, 2},
@@ -60,7 +60,7 @@ const Function kFunctions[] = {
 
 TEST(Functions, AreCloseToTheLibrary) {
   for (const DType dtype : {dtypes::float32, dtypes::float64})
-    for (const Function& f : kFunctions) {
+    for (const Approximated& f : kFunctions) {
       const std::vector<double> points = grid(f.low, f.high, 400, dtype);
       const Tensor y = (input({400}, points, dtype).*f.ours)();
       EXPECT_EQ(y.dtype(), dtype);

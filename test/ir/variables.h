@@ -1,0 +1,20 @@
+// Variables that expressions of tests are made of, taken by `using variables::n`.
+#pragma once
+
+#include "quern/ir/uop.h"
+
+namespace quern {
+
+inline UOp variable(const char* name, int64_t min = 0, int64_t max = 100) {
+  return UOp::variable(name, min, max);
+}
+
+namespace variables {
+inline const UOp n = variable("n", 0, 10), m = variable("m", 0, 10);
+}  // namespace variables
+
+// Constants of float32 and int32.
+inline UOp floating(double value) { return UOp::constant(dtypes::float32, value); }
+inline UOp whole(int value) { return UOp::constant(dtypes::int32, value); }
+
+}  // namespace quern
