@@ -7,6 +7,7 @@
 #include "quern/engine/schedule_cache.h"
 #include "quern/ir/movement.h"
 #include "quern/tensor/tensor.h"
+#include "test/engine/tensors.h"
 #include "test/error_of.h"
 
 namespace quern {
@@ -14,8 +15,6 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-using Floats = std::vector<float>;
 
 UOp parameter(const Ints& shape, int64_t slot) {
   return UOp::make(Op::PARAM, dtypes::float32, sizes_of(shape), slot);

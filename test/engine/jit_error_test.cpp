@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "quern/engine/jit.h"
-#include "test/engine/several_devices.h"
+#include "test/engine/tensors.h"
 
 namespace quern {
 namespace {

@@ -6,7 +6,7 @@
 #include "quern/engine/schedule_cache.h"
 #include "quern/ir/env.h"
 #include "quern/runtime/counters.h"
-#include "test/engine/several_devices.h"
+#include "test/engine/tensors.h"
 
 namespace quern {
 namespace {

@@ -1,4 +1,4 @@
-// Variables that expressions of tests are made of, taken by `using variables::n`.
+// Variables and constants that expressions of tests are made of.
 #pragma once
 
 #include "quern/ir/uop.h"
@@ -9,9 +9,7 @@ inline UOp variable(const char* name, int64_t min = 0, int64_t max = 100) {
   return UOp::variable(name, min, max);
 }
 
-namespace variables {
-inline const UOp n = variable("n", 0, 10), m = variable("m", 0, 10);
-}  // namespace variables
+inline const UOp kN = variable("n", 0, 10), kM = variable("m", 0, 10);
 
 // Constants of float32 and int32.
 inline UOp floating(double value) { return UOp::constant(dtypes::float32, value); }

@@ -11,7 +11,6 @@ namespace quern::optest {
 namespace {
 
 using Wholes = std::vector<Whole>;
-__extension__ typedef unsigned __int128 Bits;
 using Op2 = std::function<Tensor(const Tensor&, const Operand&)>;
 
 constexpr Number kNaN = std::numeric_limits<Number>::quiet_NaN();
@@ -35,9 +34,6 @@ Number floor_div(Number x, Number y) {
 Whole floor_div_integers(Whole x, Whole y) {
   if (y == 0) return 0;
   return x / y - (x % y != 0 && (x < 0) != (y < 0) ? 1 : 0);
-}
-Whole wrapped_product(Whole x, Whole y) {
-  return static_cast<Whole>(static_cast<Bits>(x) * static_cast<Bits>(y));
 }
 
 struct Options {

@@ -207,9 +207,7 @@ TEST(Reduce, IntegersWrap) {
         want({i}) = times ? 1 : 0;
         for (int64_t j = 0; j < 20; j++) {
           const auto x = static_cast<Whole>(want({i})), y = static_cast<Whole>(a({i, j}));
-          __extension__ typedef unsigned __int128 Bits;
-          want({i}) =
-              wrapped(out, times ? static_cast<Whole>(static_cast<Bits>(x) * static_cast<Bits>(y)) : x + y);
+          want({i}) = wrapped(out, times ? wrapped_product(x, y) : x + y);
         }
       }
       const Tensor x = tensor_of(a);

@@ -1,4 +1,4 @@
-// What tests of several devices have in common.
+// Tensors that tests of the engine compute with, and names of devices for them.
 #pragma once
 
 #include <string>
