@@ -4,6 +4,7 @@
 #include <map>
 
 #include "quern/schedule/schedule.h"
+#include "quern/tensor/tensor.h"
 #include "test/tensor/reference.h"
 
 namespace quern {
