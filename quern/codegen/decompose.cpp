@@ -5,7 +5,6 @@
 namespace quern {
 namespace {
 
-UOp number(const UOp& like, wide value) { return UOp::constant(like.dtype(), value); }
 UOp negative(const UOp& x) {
   return UOp::make(Op::MUL, x.dtype(), {x, UOp::constant(x.dtype(), wrap(x.dtype().scalar(), -1))});
 }
@@ -20,37 +19,37 @@ int log2_of(wide v) { return std::countr_zero(static_cast<uint64_t>(v)); }
 UOp with_safe_divisor(const UOp& u) {
   const UOp &a = u.src(0), &b = u.src(1);
   const bool modulo = u.op() == Op::TRUNCMOD;
-  if (u.dtype().is_signed() && b.equals(-1)) return modulo ? number(a, 0) : negative(a);
+  if (u.dtype().is_signed() && b.equals(-1)) return modulo ? number_like(a, 0) : negative(a);
   const bool zero = may_be(b, 0);
   const bool minus_one = u.dtype().is_signed() && may_be(b, -1) && may_be(a, int_min(u.dtype().scalar()));
   if ((!zero && !minus_one) || b.is_const()) return {};
   // Bounds do not see that the divisor below is none of these: it is marked.
   if (b.tag() == Arg("safe")) return {};
-  UOp unsafe = eq(b, number(b, 0));
-  if (u.dtype().is_signed()) unsafe = unsafe | eq(b, number(b, -1));
-  const UOp safe = where(unsafe, number(b, 1), b).rtag("safe");
+  UOp unsafe = eq(b, number_like(b, 0));
+  if (u.dtype().is_signed()) unsafe = unsafe | eq(b, number_like(b, -1));
+  const UOp safe = where(unsafe, number_like(b, 1), b).rtag("safe");
   UOp result = UOp::make(u.op(), u.dtype(), {a, safe});
-  if (modulo) return where(unsafe, number(a, 0), result);
-  const UOp by_zero = where(eq(b, number(b, 0)), number(a, 0), result);
-  return u.dtype().is_signed() ? where(eq(b, number(b, -1)), negative(a), by_zero) : by_zero;
+  if (modulo) return where(unsafe, number_like(a, 0), result);
+  const UOp by_zero = where(eq(b, number_like(b, 0)), number_like(a, 0), result);
+  return u.dtype().is_signed() ? where(eq(b, number_like(b, -1)), negative(a), by_zero) : by_zero;
 }
 
 UOp floor_division(const UOp& u) {
   const UOp &a = u.src(0), &b = u.src(1);
   const bool modulo = u.op() == Op::FLOORMOD;
   if (b.is_int_const() && is_power_of_two(b.int_value())) {
-    if (modulo) return UOp::make(Op::AND, u.dtype(), {a, number(a, b.int_value() - 1)});
-    return UOp::make(Op::SHR, u.dtype(), {a, number(a, log2_of(b.int_value()))});
+    if (modulo) return UOp::make(Op::AND, u.dtype(), {a, number_like(a, b.int_value() - 1)});
+    return UOp::make(Op::SHR, u.dtype(), {a, number_like(a, log2_of(b.int_value()))});
   }
   const UOp quotient = UOp::make(Op::TRUNCDIV, u.dtype(), {a, b});
   const UOp remainder = UOp::make(Op::TRUNCMOD, u.dtype(), {a, b});
   const bool same_sign = (a.vmin() >= 0 && b.vmin() >= 0) || (a.vmax() <= 0 && b.vmax() <= 0);
   if (same_sign) return modulo ? remainder : quotient;
-  const UOp zero = number(a, 0);
+  const UOp zero = number_like(a, 0);
   // A remainder of the other sign than the divisor: one step further down.
   const UOp inexact = ne(remainder, zero) & ne(remainder < zero, b < zero);
   if (modulo) return UOp::make(Op::ADD, u.dtype(), {remainder, where(inexact, b, zero)});
-  return UOp::make(Op::ADD, u.dtype(), {quotient, where(inexact, number(a, -1), zero)});
+  return UOp::make(Op::ADD, u.dtype(), {quotient, where(inexact, number_like(a, -1), zero)});
 }
 
 // ---- shifts
@@ -60,13 +59,13 @@ UOp shift(const UOp& u) {
   const int width = u.dtype().bits();
   if (amount.vmin() >= 0 && amount.vmax() < width) return {};
   if (amount.tag() == Arg("safe")) return {};
-  const UOp last = number(amount, width - 1);
+  const UOp last = number_like(amount, width - 1);
   UOp fits = amount <= last;
-  if (u.dtype().is_signed()) fits = fits & (number(amount, 0) <= amount);
+  if (u.dtype().is_signed()) fits = fits & (number_like(amount, 0) <= amount);
   const UOp safe = where(fits, amount, last).rtag("safe");
   UOp result = UOp::make(u.op(), u.dtype(), {a, safe});
   if (u.op() == Op::SHR && u.dtype().is_signed()) return result;  // all signs by then
-  return where(fits, result, number(a, 0));
+  return where(fits, result, number_like(a, 0));
 }
 
 // ---- powers of integers: squared and multiplied, bit by bit of the exponent
@@ -74,20 +73,22 @@ UOp shift(const UOp& u) {
 UOp integer_power(const UOp& u) {
   if (!u.dtype().is_int()) return {};
   const UOp &base = u.src(0), &exponent = u.src(1);
-  UOp result = number(base, 1), square = base;
+  UOp result = number_like(base, 1), square = base;
   const int bits = exponent.dtype().bits() - (exponent.dtype().is_signed() ? 1 : 0);
   for (int i = 0; i < bits && (wide{1} << i) <= exponent.vmax(); i++) {
-    const UOp bit = UOp::make(Op::AND, u.dtype(), {exponent, number(exponent, wide{1} << i)});
+    const UOp bit = UOp::make(Op::AND, u.dtype(), {exponent, number_like(exponent, wide{1} << i)});
     const UOp more = UOp::make(Op::MUL, u.dtype(), {result, square});
-    result = where(ne(bit, number(exponent, 0)), more, result);
+    result = where(ne(bit, number_like(exponent, 0)), more, result);
     square = UOp::make(Op::MUL, u.dtype(), {square, square});
   }
   if (exponent.vmin() >= 0) return result;
-  const UOp odd = ne(UOp::make(Op::AND, u.dtype(), {exponent, number(exponent, 1)}), number(exponent, 0));
-  const UOp of_minus_one = where(odd, number(base, -1), number(base, 1));
-  const UOp inverse = where(eq(base, number(base, -1)), of_minus_one,
-                            where(eq(base, number(base, 1)), number(base, 1), number(base, 0)));
-  return where(exponent < number(exponent, 0), inverse, result);
+  const UOp odd =
+      ne(UOp::make(Op::AND, u.dtype(), {exponent, number_like(exponent, 1)}), number_like(exponent, 0));
+  const UOp of_minus_one = where(odd, number_like(base, -1), number_like(base, 1));
+  const UOp inverse =
+      where(eq(base, number_like(base, -1)), of_minus_one,
+            where(eq(base, number_like(base, 1)), number_like(base, 1), number_like(base, 0)));
+  return where(exponent < number_like(exponent, 0), inverse, result);
 }
 
 // Of float32 in float64, where it is rounded once.
@@ -106,11 +107,13 @@ UOp bool_power(const UOp& u) {  // 0 to the power of 1 is 0, all else is 1
 UOp threefry(const UOp& u) {
   const DType narrow = dtypes::uint32.vec(u.dtype().lanes());
   auto low = [&](const UOp& x) { return x.cast(narrow); };
-  auto high = [&](const UOp& x) { return (x >> number(x, 32)).cast(narrow); };
-  auto rotated = [](const UOp& x, int by) { return (x << number(x, by)) | (x >> number(x, 32 - by)); };
+  auto high = [&](const UOp& x) { return (x >> number_like(x, 32)).cast(narrow); };
+  auto rotated = [](const UOp& x, int by) {
+    return (x << number_like(x, by)) | (x >> number_like(x, 32 - by));
+  };
   constexpr int rotations[2][4] = {{13, 15, 26, 6}, {17, 29, 16, 24}};
   const UOp k0 = low(u.src(1)), k1 = high(u.src(1));
-  const UOp keys[] = {k0, k1, (k0 ^ k1) ^ number(k0, 0x1BD11BDA)};
+  const UOp keys[] = {k0, k1, (k0 ^ k1) ^ number_like(k0, 0x1BD11BDA)};
   UOp x = low(u.src(0)) + keys[0], y = high(u.src(0)) + keys[1];
   for (size_t group = 1; group <= 5; group++) {
     for (const int by : rotations[(group - 1) % 2]) {
@@ -118,9 +121,9 @@ UOp threefry(const UOp& u) {
       y = rotated(y, by) ^ x;
     }
     x = x + keys[group % 3];
-    y = y + keys[(group + 1) % 3] + number(y, static_cast<wide>(group));
+    y = y + keys[(group + 1) % 3] + number_like(y, static_cast<wide>(group));
   }
-  return (y.cast(u.dtype()) << number(u.src(0), 32)) | x.cast(u.dtype());
+  return (y.cast(u.dtype()) << number_like(u.src(0), 32)) | x.cast(u.dtype());
 }
 
 // ---- bools

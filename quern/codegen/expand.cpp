@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "quern/codegen/near_memory.h"
 #include "quern/codegen/rebuild.h"
 #include "quern/ir/symbolic.h"
 
@@ -11,11 +12,7 @@ namespace {
 
 constexpr size_t kMostAccumulators = 8;  // of one REDUCE and its copies, if more only hide latency
 
-bool is_expanded(const UOp& u) {
-  if (u.op() != Op::RANGE) return false;
-  const AxisKind kind = u.arg().range().kind;
-  return (kind == AxisKind::UPCAST || kind == AxisKind::UNROLL) && u.src(0).is_int_const();
-}
+bool is_copied(const UOp& u) { return u.op() == Op::RANGE && is_at_once(u) && u.src(0).is_int_const(); }
 
 // What became of a node: a value for each combination of steps of the ranges that it depends on, the last
 // range fastest.
@@ -28,7 +25,7 @@ class Copier {
  public:
   explicit Copier(const UOp& program) : order_(program.toposort()) {
     for (const UOp& u : order_)
-      if (is_expanded(u)) ranges_.push_back(u);
+      if (is_copied(u)) ranges_.push_back(u);
   }
 
   UOp run() {
@@ -70,7 +67,7 @@ class Copier {
   }
 
   Copies copies_of(const UOp& u) {
-    if (is_expanded(u)) {
+    if (is_copied(u)) {
       const auto number = static_cast<size_t>(std::ranges::find(ranges_, u) - ranges_.begin());
       Copies result{{number}, {}};
       for (size_t i = 0; i < steps(number); i++)
@@ -99,7 +96,7 @@ class Copier {
     std::vector<size_t> closed;
     UOps left;
     for (const UOp& s : u.src().subspan(1)) {
-      if (is_expanded(s))
+      if (is_copied(s))
         closed.push_back(static_cast<size_t>(std::ranges::find(ranges_, s) - ranges_.begin()));
       else
         left.push_back(done_.find(s)->values[0]);
@@ -173,7 +170,7 @@ UOp ranges_to_copies(const UOp& program) { return Copier(program).run(); }
 
 UOp expand(const UOp& program) {
   bool any = false;
-  walk(program, [&](const UOp& u) { any |= is_expanded(u); });
+  walk(program, [&](const UOp& u) { any |= is_copied(u); });
   if (!any) return program;
   return graph_rewrite(ranges_to_copies(ranges_to_lanes(program)), symbolic, {.name = "simplify expanded"});
 }

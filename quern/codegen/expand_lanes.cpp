@@ -3,6 +3,7 @@
 #include <bit>
 
 #include "quern/codegen/expand.h"
+#include "quern/codegen/near_memory.h"
 #include "quern/codegen/rebuild.h"
 #include "quern/codegen/strides.h"
 #include "quern/ir/linear.h"
@@ -12,11 +13,6 @@ namespace {
 
 constexpr int64_t kMostLanes = 64;
 
-bool is_expanded(const UOp& u) {
-  if (u.op() != Op::RANGE) return false;
-  const AxisKind kind = u.arg().range().kind;
-  return kind == AxisKind::UPCAST || kind == AxisKind::UNROLL;
-}
 int lanes_in(const UOp& range) { return static_cast<int>(range.src(0).int_value()); }
 
 // ---- which ranges
@@ -49,7 +45,7 @@ UOps chosen_lanes(const UOp& program) {
   const NodeList order = program.toposort();
   std::vector<std::pair<int64_t, UOp>> candidates;
   for (const UOp& u : order)
-    if (is_expanded(u) && may_be_lanes(u))
+    if (u.op() == Op::RANGE && is_at_once(u) && may_be_lanes(u))
       if (const int64_t points = score(order, u); points > 0) candidates.emplace_back(points, u);
   std::ranges::stable_sort(candidates, std::ranges::greater{}, [](const auto& c) { return c.first; });
   UOps chosen;

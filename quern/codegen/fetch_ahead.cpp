@@ -11,21 +11,19 @@
 namespace quern {
 namespace {
 
-constexpr size_t kMostNodes = 1000;             // of a kernel that is looked at
-constexpr wide kLine = 64, kShortestRow = 256;  // bytes
-
-wide steps(const UOp& range) { return range.src(0).is_int_const() ? range.src(0).int_value() : 0; }
+constexpr size_t kMostNodesToFetch = 1000;  // of a kernel that is looked at
+constexpr wide kShortestRow = 256;          // bytes
 
 // What a LOAD reads in the loops around it: the row that its innermost loop goes along, and how far the next
 // one is.
-struct Row {
+struct LoadedRow {
   UOp along;
   wide stride = 0, next = 0;
 };
 
-std::optional<Row> row_of(const UOp& load) {
+std::optional<LoadedRow> row_of(const UOp& load) {
   const UOp& position = position_of(index_of_address(load.src(0)));
-  Row row;
+  LoadedRow row;
   UOp across;
   for (const UOp& r : load.ranges()) {
     const std::optional<wide> stride = stride_of(position, r);
@@ -42,9 +40,9 @@ std::optional<Row> row_of(const UOp& load) {
   return in_order && row.next >= row.stride * steps(row.along) ? std::optional(row) : std::nullopt;
 }
 
-class Finder {
+class LoadFinder {
  public:
-  Finder(const UOp& program, const DeviceSpec& spec) : order_(program.toposort()), spec_(spec) {
+  LoadFinder(const UOp& program, const DeviceSpec& spec) : order_(program.toposort()), spec_(spec) {
     for (const UOp& u : order_)
       if (u.op() == Op::LOAD) add(u);
   }
@@ -61,7 +59,7 @@ class Finder {
                            r.row.stride == first.row.stride && steps(r.row.along) == steps(first.row.along) &&
                            later.contains(r.row.along);
         const wide at = spot_of(index_of_address(r.load.src(0))).offset * r.memory.dtype().base().bytes();
-        if (again && at % kLine == 0) result.emplace(r.load, static_cast<int64_t>(r.row.next));
+        if (again && at % kCacheLine == 0) result.emplace(r.load, static_cast<int64_t>(r.row.next));
       }
       if (!result.empty()) break;  // what a third loop reads is near already
     }
@@ -71,7 +69,7 @@ class Finder {
  private:
   struct Read {
     UOp load, memory;
-    Row row;
+    LoadedRow row;
   };
 
   void add(const UOp& load) {
@@ -79,7 +77,7 @@ class Finder {
     if (memory.op() != Op::PARAM || load.src().size() > 1 || has_gate(index_of_address(load.src(0)))) return;
     const wide bytes = memory.dtype().base().bytes();
     if (memory.dtype().size() * bytes < spec_.l2_bytes) return;
-    const std::optional<Row> row = row_of(load);
+    const std::optional<LoadedRow> row = row_of(load);
     if (!row) return;
     const wide length = row->stride * steps(row->along) * bytes;
     if (length >= kShortestRow && length * 4 <= spec_.l2_bytes) reads_.push_back({load, memory, *row});
@@ -109,8 +107,8 @@ class Finder {
 
 UOp fetch_ahead(const UOp& program, const DeviceSpec& spec) {
   if (!program.ops_below().contains(Op::REDUCE)) return program;
-  if (program.toposort().size() > kMostNodes) return program;
-  const std::unordered_map<UOp, int64_t> marked = Finder(program, spec).find();
+  if (program.toposort().size() > kMostNodesToFetch) return program;
+  const std::unordered_map<UOp, int64_t> marked = LoadFinder(program, spec).find();
   if (marked.empty()) return program;
   return rebuild(program, [&](const UOp& u, const UOps& sources) -> UOp {
     const auto found = marked.find(u);

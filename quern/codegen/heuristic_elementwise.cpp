@@ -6,7 +6,6 @@ namespace quern::heuristic {
 namespace {
 constexpr int64_t kMostNodes = 200;  // a kernel of more is not unrolled beyond its lanes
 constexpr int64_t kCostly = 30;      // nodes that a function stands for
-constexpr int64_t kLine = 64;        // bytes of a line of the caches
 constexpr int64_t kLinesAtOnce = 2;  // of each row that is written, while others are read across
 }  // namespace
 
@@ -37,7 +36,7 @@ void Chooser::lanes_of_outputs(const UOps& candidates) {
   for (const UOp& r : candidates)
     for (const Access& a : loads_)
       if (!same(r, best) && a.is_neighbours(r) && a.uses(best) && !a.is_neighbours(best)) {
-        const int64_t line = divisor(vectors(best), std::max<int64_t>(1, kLine / spec_.vector_bytes));
+        const int64_t line = divisor(vectors(best), std::max<int64_t>(1, kCacheLine / spec_.vector_bytes));
         const int64_t lines = vectors(best) / line, block = divisor(lines, kLinesAtOnce);
         add(OptKind::UPCAST, best, line);
         if (block < lines && is_around_all(best)) add(OptKind::BLOCK, best, block);

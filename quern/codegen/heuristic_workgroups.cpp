@@ -14,7 +14,7 @@ constexpr int64_t kThreadsOfATile = 16;  // along each side of it
 constexpr int64_t kTile = 4;             // outputs of a thread along each side
 constexpr int64_t kShare = 8;            // steps of a reduce that a thread of a group has at least
 constexpr int64_t kMostUnrolled = 9;     // a reduce of so few steps has no loop
-constexpr int64_t kMostNodes = 200, kTooManyNodes = 4000;
+constexpr int64_t kMostNodesOfLanes = 200, kTooManyNodes = 4000;
 
 class Chooser {
  public:
@@ -118,7 +118,7 @@ class Chooser {
     const bool plain = std::ranges::all_of(accesses_, [&](const UOp& a) {
       return !uses(a, best) || (is_neighbours(a, best) && !gate_varies(a));
     });
-    if (plain && std::ssize(order_) <= kMostNodes && left % lanes == 0 && enough(lanes) &&
+    if (plain && std::ssize(order_) <= kMostNodesOfLanes && left % lanes == 0 && enough(lanes) &&
         add(OptKind::UPCAST, best, lanes))
       left /= lanes;
     int64_t threads = divisor(left, kThreads);

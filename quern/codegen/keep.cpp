@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "quern/codegen/near_memory.h"
 #include "quern/codegen/rebuild.h"
 #include "quern/codegen/strides.h"
 #include "quern/ir/linear.h"
@@ -10,22 +11,18 @@
 namespace quern {
 namespace {
 
-constexpr size_t kMostNodes = 1000;  // of a kernel that is looked at
+constexpr size_t kMostNodesToKeep = 1000;  // of a kernel that is looked at
 constexpr OpSet kCostly = {Op::EXP2, Op::LOG2, Op::SIN, Op::POW};
 
-int64_t steps(const UOp& range) {
-  return range.src(0).is_int_const() ? static_cast<int64_t>(range.src(0).int_value()) : 0;
-}
-
 // A value in the loop `range`, and the same value in other loops.
-struct Row {
+struct KeptRow {
   UOp range, value;
   std::vector<std::pair<UOp, UOp>> again;  // range and value
 };
 
-class Finder {
+class RowFinder {
  public:
-  Finder(const UOp& program, const DeviceSpec& spec) : order_(program.toposort()), spec_(spec) {
+  RowFinder(const UOp& program, const DeviceSpec& spec) : order_(program.toposort()), spec_(spec) {
     for (const UOp& u : order_) {
       nodes_.insert(u);
       if (u.op() == Op::RANGE) ranges_.push_back(u);
@@ -35,10 +32,10 @@ class Finder {
     }
   }
 
-  Row find() const {
-    if (order_.size() > kMostNodes) return {};
+  KeptRow find() const {
+    if (order_.size() > kMostNodesToKeep) return {};
     for (const UOp& range : reduced_) {
-      Row best;
+      KeptRow best;
       for (const UOp& other : ranges_)
         if (!same(range, other) && steps(range) > 1 && steps(range) == steps(other)) add(range, other, best);
       if (best.value) return best;
@@ -48,7 +45,7 @@ class Finder {
 
  private:
   // Nodes of the loop `range` that stand in the loop `other`, too: of those the outermost that costs much.
-  void add(const UOp& range, const UOp& other, Row& row) const {
+  void add(const UOp& range, const UOp& other, KeptRow& row) const {
     NodeMap<UOp> there;
     for (const UOp& u : order_) {
       if (!is_open(u, range) || is_open(u, other)) continue;
@@ -97,7 +94,7 @@ class Finder {
 };
 
 // In the loop in which it is first needed; separate_loops makes one of both.
-UOp with_row_kept(const UOp& program, const Row& row) {
+UOp with_row_kept(const UOp& program, const KeptRow& row) {
   int64_t local = 0;
   walk(program, [&](const UOp& u) {
     if (u.op() == Op::DEFINE_LOCAL) local = std::max(local, u.arg().integer() + 1);
@@ -114,11 +111,6 @@ UOp with_row_kept(const UOp& program, const Row& row) {
   for (const auto& [other, value] : row.again)
     now.emplace(value, UOp::make(Op::LOAD, row.value.dtype(), {at(kept, other)}));
   return program.substitute(now);
-}
-
-bool is_at_once(const UOp& range) {
-  const AxisKind kind = range.arg().range().kind;
-  return kind == AxisKind::UPCAST || kind == AxisKind::UNROLL;
 }
 
 }  // namespace
@@ -159,8 +151,8 @@ UOp rows_for_each_copy(const UOp& program) {
 UOp keep_rows(const UOp& program, const DeviceSpec& spec) {
   UOp result = program;
   while (!(result.ops_below() & kCostly).empty()) {
-    const Finder finder(result, spec);
-    const Row row = finder.find();
+    const RowFinder finder(result, spec);
+    const KeptRow row = finder.find();
     if (!row.value) break;
     result = with_row_kept(result, row);
   }

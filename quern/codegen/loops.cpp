@@ -92,7 +92,7 @@ UOp joined(const UOp& u, size_t i) {
 
 // ---- kinds of loops
 
-bool is_of_threads(const UOp& range) {
+bool is_local(const UOp& range) {
   const AxisKind kind = range.arg().range().kind;
   return kind == AxisKind::LOCAL || kind == AxisKind::WARP;
 }
@@ -124,7 +124,7 @@ bool writes_register(const UOp& effect) {
 UOp barrier_to_loop(const UOps& effects) {
   UOps closed{effects.size() == 1 ? effects[0] : UOp::make(Op::GROUP, dtypes::void_, effects)};
   for (const UOp& r : closed[0].ranges())
-    if (is_of_threads(r)) closed.push_back(r);
+    if (is_local(r)) closed.push_back(r);
   if (closed.size() > 1 && writes_register(closed[0]))
     throw Error("kernel: registers that are kept across a BARRIER need a device with workgroups");
   return closed.size() == 1 ? closed[0] : UOp::make(Op::END, dtypes::void_, closed);

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <concepts>
-#include <limits>
 
 #include "quern/codegen/rebuild.h"
 
@@ -28,21 +26,13 @@ bool has_infinity(DType dtype) { return std::isinf(max_value(dtype).as_float());
 int64_t bits_of(DType dtype, double value) {
   return static_cast<int64_t>(to_bits(Const::of_float(value), dtype.scalar()));
 }
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-
-// A number of the same dtype.
-UOp number(const UOp& like, double value) { return UOp::constant(like.dtype(), value); }
-template <std::integral Integer>
-UOp number(const UOp& like, Integer value) {
-  return UOp::constant(like.dtype(), static_cast<wide>(value));
-}
 
 DType lanes_of(DType scalar, const UOp& like) { return scalar.vec(like.dtype().lanes()); }
 UOp bits_of(const UOp& x) { return x.bitcast(lanes_of(dtypes::uint32, x)); }
 UOp float_of(const UOp& bits) { return bits.bitcast(lanes_of(dtypes::float32, bits)); }
 UOp is_nan(const UOp& x) { return ne(x, x); }
-UOp shl(const UOp& x, int64_t n) { return x << number(x, n); }
-UOp shr(const UOp& x, int64_t n) { return x >> number(x, n); }
+UOp shl(const UOp& x, int64_t n) { return x << number_like(x, n); }
+UOp shr(const UOp& x, int64_t n) { return x >> number_like(x, n); }
 
 // ---- float32 to the nearest value of the type, as a float32
 
@@ -51,19 +41,21 @@ UOp rounded_by_bits(const UOp& x, DType to) {
   const int dropped = 23 - layout.mantissa;
   const int64_t ones = (int64_t{1} << dropped) - 1;
   const UOp bits = bits_of(x);
-  const UOp odd = shr(bits, dropped) & number(bits, 1);
+  const UOp odd = shr(bits, dropped) & number_like(bits, 1);
   const UOp normal =
-      float_of((bits + (odd + number(bits, ones >> 1))) & number(bits, int64_t{0xffffffff} ^ ones));
-  if (to.kind() == Scalar::BFloat16) return where(is_nan(x), number(x, kNaN), normal);
+      float_of((bits + (odd + number_like(bits, ones >> 1))) & number_like(bits, int64_t{0xffffffff} ^ ones));
+  if (to.kind() == Scalar::BFloat16) return where(is_nan(x), number_like(x, NAN), normal);
   // Near zero the distance between values is fixed: adding a number of which it is the last bit rounds to it.
-  const UOp sign = bits & number(bits, int64_t{0x80000000}), size = float_of(bits & number(bits, 0x7fffffff));
-  const UOp magic = number(x, std::ldexp(1.0, layout.min_exponent - layout.mantissa + 23));
-  const UOp small = float_of(bits_of((size + magic) + magic * number(x, -1.0)) | sign);
-  const UOp result = where(size < number(x, std::ldexp(1.0, layout.min_exponent)), small, normal);
-  const UOp rounded_size = float_of(bits_of(result) & number(bits, 0x7fffffff));
-  const UOp over = has_infinity(to) ? float_of(bits_of(number(x, INFINITY)) | sign) : number(x, kNaN);
-  const UOp limited = where(number(x, max_finite(to)) < rounded_size, over, result);
-  return where(is_nan(x), number(x, kNaN), limited);
+  const UOp sign = bits & number_like(bits, int64_t{0x80000000}),
+            size = float_of(bits & number_like(bits, 0x7fffffff));
+  const UOp magic = number_like(x, std::ldexp(1.0, layout.min_exponent - layout.mantissa + 23));
+  const UOp small = float_of(bits_of((size + magic) + magic * number_like(x, -1.0)) | sign);
+  const UOp result = where(size < number_like(x, std::ldexp(1.0, layout.min_exponent)), small, normal);
+  const UOp rounded_size = float_of(bits_of(result) & number_like(bits, 0x7fffffff));
+  const UOp over =
+      has_infinity(to) ? float_of(bits_of(number_like(x, INFINITY)) | sign) : number_like(x, NAN);
+  const UOp limited = where(number_like(x, max_finite(to)) < rounded_size, over, result);
+  return where(is_nan(x), number_like(x, NAN), limited);
 }
 
 // ---- the bits in memory, and back
@@ -73,17 +65,17 @@ UOp packed(const UOp& x, DType from) {
   const DType to = lanes_of(width == 8 ? dtypes::uint8 : dtypes::uint16, x);
   if (x.is_const()) return UOp::constant(to, static_cast<wide>(to_bits(x.value(), from.scalar())));
   const Layout layout = layout_of(from);
-  const UOp bits = bits_of(x), nan = number(bits, bits_of(from, kNaN));
+  const UOp bits = bits_of(x), nan = number_like(bits, bits_of(from, NAN));
   if (from.kind() == Scalar::BFloat16) return where(is_nan(x), nan, shr(bits, 16)).cast(to);
-  const UOp magnitude = bits & number(bits, 0x7fffffff), size = float_of(magnitude);
+  const UOp magnitude = bits & number_like(bits, 0x7fffffff), size = float_of(magnitude);
   const UOp sign = shl(shr(bits, 31), width - 1);
   const int64_t less = int64_t{126 + layout.min_exponent} << layout.mantissa;
-  const UOp normal = shr(magnitude, 23 - layout.mantissa) + number(bits, int64_t{0x100000000} - less);
-  const UOp steps = size * number(x, std::ldexp(1.0, layout.mantissa - layout.min_exponent));
+  const UOp normal = shr(magnitude, 23 - layout.mantissa) + number_like(bits, int64_t{0x100000000} - less);
+  const UOp steps = size * number_like(x, std::ldexp(1.0, layout.mantissa - layout.min_exponent));
   const UOp small = steps.cast(bits.dtype());
-  UOp code = where(size < number(x, std::ldexp(1.0, layout.min_exponent)), small, normal);
+  UOp code = where(size < number_like(x, std::ldexp(1.0, layout.min_exponent)), small, normal);
   if (has_infinity(from))
-    code = where(eq(size, number(x, INFINITY)), number(bits, bits_of(from, INFINITY)), code);
+    code = where(eq(size, number_like(x, INFINITY)), number_like(bits, bits_of(from, INFINITY)), code);
   return where(is_nan(x), nan, code | sign).cast(to);
 }
 
@@ -93,20 +85,20 @@ UOp unpacked(const UOp& stored, DType from) {
   if (from.kind() == Scalar::BFloat16) return float_of(shl(code, 16));
   const Layout layout = layout_of(from);
   const int64_t most = (int64_t{1} << (width - 1)) - 1;
-  const UOp magnitude = code & number(code, most), sign = shl(shr(code, width - 1), 31);
-  const UOp normal = shl(magnitude + number(code, int64_t{126 + layout.min_exponent} << layout.mantissa),
+  const UOp magnitude = code & number_like(code, most), sign = shl(shr(code, width - 1), 31);
+  const UOp normal = shl(magnitude + number_like(code, int64_t{126 + layout.min_exponent} << layout.mantissa),
                          23 - layout.mantissa);
   const UOp small =
       magnitude.cast(lanes_of(dtypes::float32, code)) *
       UOp::constant(lanes_of(dtypes::float32, code), std::ldexp(1.0, layout.min_exponent - layout.mantissa));
-  UOp bits = where(magnitude < number(code, int64_t{1} << layout.mantissa), bits_of(small), normal);
-  const UOp nan = number(code, int64_t{0x7fc00000});
+  UOp bits = where(magnitude < number_like(code, int64_t{1} << layout.mantissa), bits_of(small), normal);
+  const UOp nan = number_like(code, int64_t{0x7fc00000});
   if (!has_infinity(from)) {
-    bits = where(eq(magnitude, number(code, most)), nan, bits);
+    bits = where(eq(magnitude, number_like(code, most)), nan, bits);
   } else {
-    const UOp infinity = number(code, bits_of(from, INFINITY));
+    const UOp infinity = number_like(code, bits_of(from, INFINITY));
     bits = where(infinity < magnitude, nan,
-                 where(eq(magnitude, infinity), number(code, int64_t{0x7f800000}), bits));
+                 where(eq(magnitude, infinity), number_like(code, int64_t{0x7f800000}), bits));
   }
   return float_of(bits | sign);
 }
@@ -116,10 +108,10 @@ UOp unpacked(const UOp& stored, DType from) {
 
 UOp to_odd(const UOp& x) {  // a float64
   const UOp nearest = x.cast(lanes_of(dtypes::float32, x)), back = nearest.cast(x.dtype());
-  const UOp bits = bits_of(nearest), even = eq(bits & number(bits, 1), number(bits, 0));
-  const UOp zero = number(x, 0.0);
+  const UOp bits = bits_of(nearest), even = eq(bits & number_like(bits, 1), number_like(bits, 0));
+  const UOp zero = number_like(x, 0.0);
   const UOp further = where(x < zero, back < x, x < back);  // away from zero, by rounding
-  const UOp changed = bits + where(further, number(bits, int64_t{0xffffffff}), number(bits, 1));
+  const UOp changed = bits + where(further, number_like(bits, int64_t{0xffffffff}), number_like(bits, 1));
   return where(ne(back, x) & even & ~is_nan(x), float_of(changed), nearest);
 }
 
@@ -127,9 +119,9 @@ UOp integer_to_odd(const UOp& x) {
   const DType wide_float = lanes_of(dtypes::float64, x);
   if (x.dtype().bits() < 64) return to_odd(x.cast(wide_float));
   // 53 bits are left of 64: those that go leave a trace in the last that stays.
-  const UOp low = x & number(x, 2047),
+  const UOp low = x & number_like(x, 2047),
             high = x + low * UOp::constant(x.dtype(), wrap(x.dtype().scalar(), -1));
-  const UOp sticky = high | where(eq(low, number(x, 0)), number(x, 0), number(x, 2048));
+  const UOp sticky = high | where(eq(low, number_like(x, 0)), number_like(x, 0), number_like(x, 2048));
   const wide most = wide{1} << 53;
   UOp small = x < UOp::constant(x.dtype(), most);
   if (x.dtype().is_signed()) small = small & (UOp::constant(x.dtype(), -most) < x);
@@ -141,7 +133,7 @@ UOp integer_to_odd(const UOp& x) {
 UOp greater_or_less(bool greater, const UOp& a, const UOp& b) {
   const UOp x = bits_of(a), y = bits_of(b);
   const UOp equal = float_of(greater ? x & y : x | y);  // zeros of either sign
-  const UOp ordered = where(eq(a, b), equal, number(a, kNaN));
+  const UOp ordered = where(eq(a, b), equal, number_like(a, NAN));
   return where(a < b, greater ? b : a, where(b < a, greater ? a : b, ordered));
 }
 
@@ -260,12 +252,12 @@ class Widening {
               c = sources[2].cast(wide_float);
     const UOp product = a * b, sum = product + c;
     const UOp rest = sum - product, error = (product - (sum - rest)) + (c - rest);
-    const UOp bits = sum.bitcast(integer), zero = number(sum, 0.0);
-    const UOp finite = max(sum, sum * number(sum, -1.0)) < number(sum, INFINITY);
-    const UOp even = eq(bits & number(bits, 1), number(bits, 0));
+    const UOp bits = sum.bitcast(integer), zero = number_like(sum, 0.0);
+    const UOp finite = max(sum, sum * number_like(sum, -1.0)) < number_like(sum, INFINITY);
+    const UOp even = eq(bits & number_like(bits, 1), number_like(bits, 0));
     const UOp up = eq(error < zero, sum < zero);
     const UOp all_ones = UOp::constant(integer, wrap(dtypes::uint64, -1));
-    const UOp odd = (bits + where(up, number(bits, 1), all_ones)).bitcast(wide_float);
+    const UOp odd = (bits + where(up, number_like(bits, 1), all_ones)).bitcast(wide_float);
     return rounded(to_odd(where(finite & ne(error, zero) & even, odd, sum)), u.dtype());
   }
 

@@ -28,8 +28,6 @@ bool is_at_once(const UOp& range) {
   return kind == AxisKind::UPCAST || kind == AxisKind::UNROLL;
 }
 
-int64_t steps(const UOp& range) { return static_cast<int64_t>(range.src(0).int_value()); }
-
 wide distance(const UOp& address, const UOp& range) {
   const UOp& position = position_of(index_of_address(address));
   const std::optional<wide> stride = stride_of(position, range);
@@ -50,7 +48,7 @@ NearMemory::NearMemory(const UOp& program, DType dtype, const UOps& tile, const 
   int64_t elements = 1;
   for (size_t i = order.size(); i-- > 0;) {
     position = order[i] * elements + position;
-    elements *= steps(order[i]);
+    elements *= static_cast<int64_t>(order[i].src(0).int_value());
   }
   int64_t number = 0;  // that no memory of the program has
   walk(program, [&](const UOp& u) {

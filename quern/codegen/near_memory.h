@@ -9,9 +9,6 @@ namespace quern {
 // Done without a loop: lanes and copies.
 bool is_at_once(const UOp& range);
 
-// Steps of a range, of which the number is known.
-int64_t steps(const UOp& range);
-
 // How far apart neighbouring steps of the range are at an address, the first two if they differ; far, if that
 // is not known.
 wide distance(const UOp& address, const UOp& range);

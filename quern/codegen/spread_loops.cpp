@@ -15,8 +15,6 @@ namespace {
 
 constexpr int64_t kMostThreads = 256, kFewSteps = 16;
 
-bool contains(const UOps& list, const UOp& u) { return std::ranges::find(list, u) != list.end(); }
-
 int64_t free_number(const UOp& program) {
   int64_t next = 0;
   walk(program, [&](const UOp& u) {

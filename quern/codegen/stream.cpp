@@ -10,8 +10,6 @@
 namespace quern {
 namespace {
 
-constexpr int64_t kLine = 64;  // bytes
-
 // Whether n divides it, whatever the ranges in it are.
 bool is_multiple(const UOp& index, wide n) {
   UOps terms{index};
@@ -61,7 +59,7 @@ UOp mark_streams(const UOp& program, const DeviceSpec& spec) {
   for (const UOp& s : stores) {
     const UOp& index = index_of_address(s.src(0));
     const std::set<wide>& all = together.at(key(index));
-    const wide vectors = std::max<wide>(1, kLine / spec.vector_bytes),
+    const wide vectors = std::max<wide>(1, kCacheLine / spec.vector_bytes),
                at = spot_of(index).offset / elements(s);
     bool whole = true;
     for (wide i = at / vectors * vectors; i < at / vectors * vectors + vectors; i++) whole &= all.contains(i);

@@ -11,6 +11,10 @@ bool is_open(const UOp& u, const UOp& range) {
   return std::ranges::find(open, range) != open.end();
 }
 
+int64_t steps(const UOp& range) {
+  return range.src(0).is_int_const() ? static_cast<int64_t>(range.src(0).int_value()) : 0;
+}
+
 std::optional<wide> stride_of(const UOp& index, const UOp& range) {
   struct Term {
     UOp value;

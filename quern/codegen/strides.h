@@ -7,7 +7,12 @@
 
 namespace quern {
 
+constexpr int64_t kCacheLine = 64;  // bytes
+
 bool is_open(const UOp& u, const UOp& range);
+
+// How many steps a range has; 0 if that is not known.
+int64_t steps(const UOp& range);
 
 // By how much an index grows from one step of the range to the next: 0 if it does not depend on it, none if
 // that is not the same for all steps, or not known. A gate is not looked at.

@@ -16,10 +16,6 @@ constexpr int64_t kFewRows = 64;
 constexpr int64_t kPage = 4096;       // rows that are so many bytes apart
 constexpr int64_t kLeastPart = 1024;  // bytes of a row
 
-int64_t steps(const UOp& range) {
-  return range.src(0).is_int_const() ? static_cast<int64_t>(range.src(0).int_value()) : 0;
-}
-
 struct Kernel {
   UOp store, reduce;
   UOp column, row;  // ranges

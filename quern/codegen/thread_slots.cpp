@@ -11,8 +11,6 @@
 namespace quern {
 namespace {
 
-bool contains(const UOps& list, const UOp& u) { return std::ranges::find(list, u) != list.end(); }
-
 // The ranges of threads that are open in a node, or just before it closes them.
 UOps open_threads(const UOp& u) {
   UOps open;
@@ -38,6 +36,8 @@ int64_t neighbours(const NodeList& order, const ThreadSlot& slot) {
 }
 
 }  // namespace
+
+bool contains(const UOps& list, const UOp& u) { return std::ranges::find(list, u) != list.end(); }
 
 bool is_of_threads(const UOp& range) {
   const AxisKind kind = range.arg().range().kind;

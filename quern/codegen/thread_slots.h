@@ -21,4 +21,6 @@ int64_t threads_of(const std::vector<ThreadSlot>& slots);
 
 bool is_of_threads(const UOp& range);
 
+bool contains(const UOps& list, const UOp& u);
+
 }  // namespace quern

@@ -3,33 +3,28 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
-#include <limits>
 
 #include "quern/codegen/not_positive.h"
 
 namespace quern {
 namespace {
 
-constexpr double kInf = std::numeric_limits<double>::infinity(),
-                 kNaN = std::numeric_limits<double>::quiet_NaN();
-
-UOp number(const UOp& like, double value) { return UOp::constant(like.dtype(), value); }
 UOp integer(const UOp& like, int64_t value) { return UOp::constant(like.dtype(), static_cast<wide>(value)); }
 UOp minus(const UOp& a, const UOp& b) { return UOp::alu(Op::SUB, {a, b}); }
 DType same_lanes(DType scalar, const UOp& x) { return scalar.vec(x.dtype().lanes()); }
-UOp bits_of(const UOp& x) { return x.bitcast(same_lanes(dtypes::int32, x)); }
-UOp float_of(const UOp& bits) { return bits.bitcast(same_lanes(dtypes::float32, bits)); }
+UOp as_int32(const UOp& x) { return x.bitcast(same_lanes(dtypes::int32, x)); }
+UOp as_float32(const UOp& bits) { return bits.bitcast(same_lanes(dtypes::float32, bits)); }
 
 // c[0] + x * (c[1] + x * (...))
 template <size_t n>
 UOp polynomial(const UOp& x, const std::array<double, n>& c) {
-  UOp sum = number(x, c[n - 1]);
-  for (size_t i = n - 1; i-- > 0;) sum = sum * x + number(x, c[i]);
+  UOp sum = number_like(x, c[n - 1]);
+  for (size_t i = n - 1; i-- > 0;) sum = sum * x + number_like(x, c[i]);
   return sum;
 }
 
 // 2^k as a float32, -126 <= k <= 127.
-UOp power_of_two(const UOp& k) { return float_of((k + integer(k, 127)) << integer(k, 23)); }
+UOp power_of_two(const UOp& k) { return as_float32((k + integer(k, 127)) << integer(k, 23)); }
 
 // ---- 2^x: x = n + r with n whole and |r| <= 1/2; 2^r = 1 + r * ln2 + r^2 * p(r)
 
@@ -39,13 +34,13 @@ UOp exp2_float32(const UOp& exp2) {
   constexpr std::array p = {0x1.ebfbe0p-3,  0x1.c6b08ep-5,  0x1.3b2a1cp-7,
                             0x1.5d879ep-10, 0x1.444000p-13, 0x1.00a582p-16};
   // Beyond these the result is 0 or infinite, whatever it is exactly.
-  const UOp low = number(given, -151.0), high = number(given, 129.0);
+  const UOp low = number_like(given, -151.0), high = number_like(given, 129.0);
   const UOp x = where(given < low, low, where(high < given, high, given));
   // Adding 1.5 * 2^23 leaves a whole number in the last bits.
-  const UOp magic = number(x, 0x1.8p23), shifted = x + magic;
-  const UOp n = bits_of(shifted) - bits_of(magic), r = minus(x, minus(shifted, magic));
+  const UOp magic = number_like(x, 0x1.8p23), shifted = x + magic;
+  const UOp n = as_int32(shifted) - as_int32(magic), r = minus(x, minus(shifted, magic));
   // What is lost when the large terms are added is added to the small ones.
-  const UOp linear = r * number(x, ln2), one = number(x, 1.0), large = one + linear;
+  const UOp linear = r * number_like(x, ln2), one = number_like(x, 1.0), large = one + linear;
   const UOp fraction = large + (minus(linear, minus(large, one)) + (r * r) * polynomial(r, p));
   // In two steps, since 2^n may be no normal number; only the second may round.
   const UOp half = n >> integer(n, 1);
@@ -64,20 +59,20 @@ UOp exp2_fused(const UOp& exp2) {
     return UOp::alu(Op::MULACC, {a, b, c});
   };
   const bool below_one = is_of_not_positive(exp2);
-  const UOp low = number(given, -151.0), high = number(given, 129.0);
+  const UOp low = number_like(given, -151.0), high = number_like(given, 129.0);
   UOp x = where(given < low, low, given);  // one instruction each, that leaves NaN as it is
   if (!below_one) x = where(high < x, high, x);
   // The last bits of what is shifted are n + bias, which is an exponent with its own bias already.
   const int bias = below_one ? 127 + 64 : 2 * 127;
-  const UOp magic = number(x, 0x1.8p23 + bias), shifted = x + magic, bits = bits_of(shifted);
+  const UOp magic = number_like(x, 0x1.8p23 + bias), shifted = x + magic, bits = as_int32(shifted);
   const UOp r = minus(x, minus(shifted, magic)), square = r * r;
-  const auto pair = [&](size_t i) { return multiply_add(number(x, q[i + 1]), r, number(x, q[i])); };
+  const auto pair = [&](size_t i) { return multiply_add(number_like(x, q[i + 1]), r, number_like(x, q[i])); };
   UOp sum = multiply_add(pair(4), square, pair(2));
-  for (const size_t i : {1, 0}) sum = multiply_add(sum, r, number(x, q[i]));  // rounded once for each
+  for (const size_t i : {1, 0}) sum = multiply_add(sum, r, number_like(x, q[i]));  // rounded once for each
   // 2^n in two steps, since it may be no normal number; only the second may round.
   const UOp all = bits << integer(bits, 23);
   const UOp half = below_one ? all : (bits << integer(bits, 22)) & integer(bits, 0x7f800000);
-  const UOp first = float_of(half), second = below_one ? number(x, 0x1p-64) : float_of(all - half);
+  const UOp first = as_float32(half), second = below_one ? number_like(x, 0x1p-64) : as_float32(all - half);
   return multiply_add(sum, r * first, first) * second;  // NaN, if that is given
 }
 
@@ -88,21 +83,22 @@ UOp log2_float32(const UOp& x) {
                             0x1.a40a2cp-3,  -0x1.6f71a2p-3, 0x1.60ab4ep-3,  -0x1.54e962p-3, 0x1.7fdeaep-4};
   // NOLINTNEXTLINE(modernize-use-std-numbers): its upper half
   constexpr double log2e_high = 0x1.714p0, log2e_low = 0x1.47652cp-12;
-  const UOp small = x < number(x, 0x1p-126);
-  const UOp bits = bits_of(where(small, x * number(x, 0x1p24), x));
+  const UOp small = x < number_like(x, 0x1p-126);
+  const UOp bits = as_int32(where(small, x * number_like(x, 0x1p24), x));
   const UOp e = (bits - integer(bits, 0x3f3504f3)) >> integer(bits, 23);  // of sqrt(1/2): 0x3f3504f3
-  const UOp f = minus(float_of(bits - (e << integer(e, 23))), number(x, 1.0));
+  const UOp f = minus(as_float32(bits - (e << integer(e, 23))), number_like(x, 1.0));
   const UOp exponent = (e + where(small, integer(e, -24), integer(e, 0))).cast(x.dtype());
   // f * L to more than 24 bits, and f^2: the products of the upper halves are exact.
-  const UOp upper = float_of(bits_of(f) & integer(bits, -4096)), lower = minus(f, upper);
-  const UOp high = upper * number(x, log2e_high), rest = polynomial(f, p);
+  const UOp upper = as_float32(as_int32(f) & integer(bits, -4096)), lower = minus(f, upper);
+  const UOp high = upper * number_like(x, log2e_high), rest = polynomial(f, p);
   const UOp low = (upper * upper) * rest +
-                  (lower * ((f + upper) * rest + number(x, log2e_high)) + f * number(x, log2e_low));
-  const UOp sum = exponent + high,
-            lost = where(eq(exponent, number(x, 0.0)), number(x, 0.0), minus(high, minus(sum, exponent)));
+                  (lower * ((f + upper) * rest + number_like(x, log2e_high)) + f * number_like(x, log2e_low));
+  const UOp sum = exponent + high, lost = where(eq(exponent, number_like(x, 0.0)), number_like(x, 0.0),
+                                                minus(high, minus(sum, exponent)));
   const UOp result = sum + (lost + low);
-  const UOp positive = where(eq(x, number(x, kInf)), x, result);
-  return where(number(x, 0.0) < x, positive, where(eq(x, number(x, 0.0)), number(x, -kInf), number(x, kNaN)));
+  const UOp positive = where(eq(x, number_like(x, INFINITY)), x, result);
+  return where(number_like(x, 0.0) < x, positive,
+               where(eq(x, number_like(x, 0.0)), number_like(x, -INFINITY), number_like(x, NAN)));
 }
 
 // ---- sin(x): |x| = k * pi/2 + r with |r| <= pi/4, in float64
@@ -128,9 +124,10 @@ struct Reduced {
 
 // Below 2^20: k * (the first 33 bits of pi/2) is exact.
 Reduced reduce_small(const UOp& x) {
-  const UOp magic = number(x, 0x1.8p52), shifted = x * number(x, 0x1.45f306dc9c883p-1) + magic;
+  const UOp magic = number_like(x, 0x1.8p52), shifted = x * number_like(x, 0x1.45f306dc9c883p-1) + magic;
   const UOp k = minus(shifted, magic);
-  const UOp rest = minus(minus(x, k * number(x, 0x1.921fb544p0)), k * number(x, 0x1.0b4611a626331p-34));
+  const UOp rest =
+      minus(minus(x, k * number_like(x, 0x1.921fb544p0)), k * number_like(x, 0x1.0b4611a626331p-34));
   return {shifted.bitcast(same_lanes(dtypes::uint64, x)), rest};
 }
 
@@ -149,7 +146,7 @@ Reduced reduce_large(const UOp& bits) {  // of a float32, without its sign
   const UOp k = (product + integer(product, int64_t{1} << 61)) >> integer(product, 62);
   const UOp left = minus(product, k << integer(product, 62)).bitcast(same_lanes(dtypes::int64, bits));
   const UOp rest = left.cast(same_lanes(dtypes::float64, bits));
-  return {k, rest * number(rest, 0x1.921fb54442d18p-62)};
+  return {k, rest * number_like(rest, 0x1.921fb54442d18p-62)};
 }
 
 UOp sin_float32(const UOp& x) {
@@ -157,21 +154,21 @@ UOp sin_float32(const UOp& x) {
                             0x1.71d9a9b87993fp-19, -0x1.aa283bea75579p-26};
   constexpr std::array c = {-0x1.fffffffffe694p-2, 0x1.555555514f0e0p-5, -0x1.6c16bae56f7d8p-10,
                             0x1.a0129877a1cfcp-16, -0x1.2474cb416294ep-22};
-  const UOp bits = bits_of(x), magnitude = bits & integer(bits, 0x7fffffff);
+  const UOp bits = as_int32(x), magnitude = bits & integer(bits, 0x7fffffff);
   const UOp is_small = magnitude < integer(bits, 0x49800000);  // 2^20
   const UOp size =
-      float_of(where(is_small, magnitude, integer(bits, 0))).cast(same_lanes(dtypes::float64, x));
+      as_float32(where(is_small, magnitude, integer(bits, 0))).cast(same_lanes(dtypes::float64, x));
   const Reduced small = reduce_small(size);
   const Reduced large = reduce_large(where(is_small, integer(bits, 0x49800000), magnitude));
   const UOp k = where(is_small, small.quadrant, large.quadrant), r = where(is_small, small.rest, large.rest);
   const UOp square = r * r;
   const UOp sine = r + r * square * polynomial(square, s);
-  const UOp cosine = square * polynomial(square, c) + number(r, 1.0);
+  const UOp cosine = square * polynomial(square, c) + number_like(r, 1.0);
   const UOp zero = integer(k, 0);
   const UOp value = where(ne(k & integer(k, 1), zero), cosine, sine);
   const UOp negative = ne(ne(k & integer(k, 2), zero), bits < integer(bits, 0));
-  const UOp result = where(negative, value * number(value, -1.0), value).cast(x.dtype());
-  return where(magnitude < integer(bits, 0x7f800000), result, number(x, kNaN));
+  const UOp result = where(negative, value * number_like(value, -1.0), value).cast(x.dtype());
+  return where(magnitude < integer(bits, 0x7f800000), result, number_like(x, NAN));
 }
 
 // ----

@@ -17,7 +17,6 @@ namespace {
 
 constexpr int64_t kMostGroups = INT32_MAX, kMostGroupsOfOthers = 65535;  // in the first dimension, in others
 
-bool contains(const UOps& list, const UOp& u) { return std::ranges::find(list, u) != list.end(); }
 UOp special(const UOp& size, char kind, size_t dimension) {
   return UOp::make(Op::SPECIAL, dtypes::index, {size}, fmt::format("{}idx{}", kind, dimension));
 }

@@ -13,15 +13,15 @@
 namespace quern::io {
 namespace {
 
-constexpr int kMostDepth = 4;  // of lists in lists
-constexpr uint32_t kMostAxes = 4;
+constexpr int kMostGgufDepth = 4;  // of lists in lists
+constexpr uint32_t kMostGgufAxes = 4;
 constexpr uint64_t kMostElements = 1 << 24;  // of a list: a byte of the file becomes a value of forty
 constexpr uint64_t kMostName = 0xffff, kMostAlignment = 1 << 20;
 
-enum Kind : uint32_t { U8, I8, U16, I16, U32, I32, F32, Bool, Text, List, U64, I64, F64 };
+enum GgufKind : uint32_t { U8, I8, U16, I16, U32, I32, F32, Bool, Text, List, U64, I64, F64 };
 
 // What the file says of one tensor.
-struct Entry {
+struct GgufEntry {
   std::string name;
   const BlockType* type = nullptr;
   Shape shape;
@@ -29,9 +29,9 @@ struct Entry {
   uint64_t at = 0, bytes = 0;  // from the beginning of the data
 };
 
-class Reader {
+class GgufReader {
  public:
-  Reader(std::span<std::byte> bytes, const std::string& name) : in_(bytes, name, "GGUF") {}
+  GgufReader(std::span<std::byte> bytes, const std::string& name) : in_(bytes, name, "GGUF") {}
 
   Gguf read(const std::shared_ptr<void>& keep_alive) {
     if (in_.text(4, "its first bytes") != "GGUF") in_.refuse("it does not begin with GGUF");
@@ -51,7 +51,7 @@ class Reader {
     }
     need_room(tensors, 8 + 4 + 4 + 8, "tensors");
     const uint64_t alignment = alignment_of(file);
-    std::vector<Entry> entries;
+    std::vector<GgufEntry> entries;
     entries.reserve(tensors);
     for (uint64_t i = 0; i < tensors; i++) entries.push_back(entry(alignment));
     const uint64_t begin = (in_.position() + alignment - 1) / alignment * alignment;
@@ -59,7 +59,7 @@ class Reader {
     in_.go_to(begin, "the data");
     const std::span<std::byte> data = in_.take(in_.left(), "the data");
     check_places(entries, data.size());
-    for (const Entry& e : entries)
+    for (const GgufEntry& e : entries)
       if (!file.tensors.emplace(e.name, tensor(e, data.subspan(e.at, e.bytes), keep_alive)).second)
         in_.refuse(fmt::format("tensor '{}' stands in it twice", e.name));
     return file;
@@ -122,7 +122,7 @@ class Reader {
   }
 
   std::vector<GgufValue> list(const std::string& key, int depth) {
-    if (depth > kMostDepth) in_.refuse(fmt::format("'{}' is nested too deeply", key));
+    if (depth > kMostGgufDepth) in_.refuse(fmt::format("'{}' is nested too deeply", key));
     const auto kind = in_.number<uint32_t>(key);
     const auto count = in_.number<uint64_t>(key);
     need_room(count, least_bytes(kind), "elements of a list");
@@ -143,11 +143,11 @@ class Reader {
     return *given;
   }
 
-  Entry entry(uint64_t alignment) {
-    Entry e;
+  GgufEntry entry(uint64_t alignment) {
+    GgufEntry e;
     e.name = text(kMostName, "the name of a tensor");
     const auto axes = in_.number<uint32_t>(e.name);
-    if (axes > kMostAxes) refuse(e, fmt::format("has {} axes; {} are allowed", axes, kMostAxes));
+    if (axes > kMostGgufAxes) refuse(e, fmt::format("has {} axes; {} are allowed", axes, kMostGgufAxes));
     wide elements = 1;
     int64_t row = 1;
     for (uint32_t i = 0; i < axes; i++) {
@@ -169,24 +169,25 @@ class Reader {
     return e;
   }
 
-  [[noreturn]] void refuse(const Entry& e, const std::string& why) const {
+  [[noreturn]] void refuse(const GgufEntry& e, const std::string& why) const {
     in_.refuse(fmt::format("tensor '{}' {}", e.name, why));
   }
 
-  void check_places(const std::vector<Entry>& entries, uint64_t size) const {
-    std::vector<const Entry*> sorted;
-    for (const Entry& e : entries) {
+  void check_places(const std::vector<GgufEntry>& entries, uint64_t size) const {
+    std::vector<const GgufEntry*> sorted;
+    for (const GgufEntry& e : entries) {
       if (e.at > size || e.bytes > size - e.at)
         refuse(e, fmt::format("has {} bytes at {} of {}: it is cut off", e.bytes, e.at, size));
       sorted.push_back(&e);
     }
-    std::ranges::sort(sorted, {}, [](const Entry* e) { return std::pair(e->at, e->bytes); });
+    std::ranges::sort(sorted, {}, [](const GgufEntry* e) { return std::pair(e->at, e->bytes); });
     for (size_t i = 1; i < sorted.size(); i++)
       if (sorted[i]->at < sorted[i - 1]->at + sorted[i - 1]->bytes)
         refuse(*sorted[i], fmt::format("overlaps '{}'", sorted[i - 1]->name));
   }
 
-  static Tensor tensor(const Entry& e, std::span<std::byte> data, const std::shared_ptr<void>& keep_alive) {
+  static Tensor tensor(const GgufEntry& e, std::span<std::byte> data,
+                       const std::shared_ptr<void>& keep_alive) {
     if (e.type->values == nullptr) return tensor_in_place(data, e.shape, e.type->dtype, keep_alive);
     if (e.elements == 0) return Tensor::zeros(e.shape, {.dtype = e.type->dtype});
     const Shape blocks{e.elements / e.type->elements, e.type->bytes};
@@ -200,7 +201,7 @@ class Reader {
 
 Gguf gguf_parse(std::span<std::byte> bytes, const std::string& name,
                 const std::shared_ptr<void>& keep_alive) {
-  return Reader(bytes, name).read(keep_alive);
+  return GgufReader(bytes, name).read(keep_alive);
 }
 
 Gguf gguf_load(const std::string& path) {

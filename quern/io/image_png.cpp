@@ -62,13 +62,13 @@ std::vector<std::byte> as_png(const Pixels& pixels) {
 #else
 
 namespace {
-[[noreturn]] void refuse(const std::string& file) {
+[[noreturn]] void refuse_png(const std::string& file) {
   throw Error(fmt::format("{}: quern was built without libpng (Debian: libpng-dev)", file));
 }
 }  // namespace
 
-Pixels read_png(std::span<const std::byte>, const std::string& file, int64_t) { refuse(file); }
-std::vector<std::byte> as_png(const Pixels&) { refuse("image_save"); }
+Pixels read_png(std::span<const std::byte>, const std::string& file, int64_t) { refuse_png(file); }
+std::vector<std::byte> as_png(const Pixels&) { refuse_png("image_save"); }
 
 #endif
 

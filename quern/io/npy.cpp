@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "quern/engine/data.h"
+#include "quern/io/dtype_names.h"
 #include "quern/io/mapped_file.h"
 #include "quern/io/npy_header.h"
 #include "quern/io/write_file.h"
@@ -16,25 +17,22 @@
 namespace quern::io {
 namespace {
 
-struct Name {
-  const char* text;  // kind and bytes
-  DType dtype;
-};
-constexpr std::array<Name, 12> kNames = {{{"b1", dtypes::bool_},
-                                          {"i1", dtypes::int8},
-                                          {"u1", dtypes::uint8},
-                                          {"i2", dtypes::int16},
-                                          {"u2", dtypes::uint16},
-                                          {"i4", dtypes::int32},
-                                          {"u4", dtypes::uint32},
-                                          {"i8", dtypes::int64},
-                                          {"u8", dtypes::uint64},
-                                          {"f2", dtypes::float16},
-                                          {"f4", dtypes::float32},
-                                          {"f8", dtypes::float64}}};
+// Kind and bytes.
+constexpr std::array<DTypeName, 12> kNpyNames = {{{"b1", dtypes::bool_},
+                                                  {"i1", dtypes::int8},
+                                                  {"u1", dtypes::uint8},
+                                                  {"i2", dtypes::int16},
+                                                  {"u2", dtypes::uint16},
+                                                  {"i4", dtypes::int32},
+                                                  {"u4", dtypes::uint32},
+                                                  {"i8", dtypes::int64},
+                                                  {"u8", dtypes::uint64},
+                                                  {"f2", dtypes::float16},
+                                                  {"f4", dtypes::float32},
+                                                  {"f8", dtypes::float64}}};
 
 DType dtype_of(const std::string& text, const ByteReader& in) {
-  for (const Name& n : kNames) {
+  for (const DTypeName& n : kNpyNames) {
     const bool has_order = n.dtype.bytes() > 1;
     if (!text.empty() && text.substr(1) == n.text &&
         (has_order ? text[0] == '<' || text[0] == '>' : text[0] == '|' || text[0] == '<' || text[0] == '>'))
@@ -44,7 +42,7 @@ DType dtype_of(const std::string& text, const ByteReader& in) {
 }
 
 std::string text_of_dtype(DType dtype, const std::string& who) {
-  for (const Name& n : kNames)
+  for (const DTypeName& n : kNpyNames)
     if (n.dtype == dtype) return (dtype.bytes() > 1 ? "<" : "|") + std::string(n.text);
   throw DTypeError(fmt::format("{} is {}, which NumPy does not have; cast it", who, dtype.name()));
 }

@@ -7,9 +7,9 @@
 namespace quern::io {
 namespace {
 
-constexpr size_t kMostAxes = 64;
+constexpr size_t kMostNpyAxes = 64;
 constexpr int64_t kMostSize = int64_t{1} << 48;
-constexpr uint32_t kMostHeader = 1 << 20;
+constexpr uint32_t kMostNpyHeader = 1 << 20;
 
 // Reads {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), } and nothing else of Python.
 class Literal {
@@ -97,7 +97,7 @@ class Literal {
     std::vector<int64_t> sizes;
     need('(');
     while (!taken(')')) {
-      if (sizes.size() == kMostAxes) refuse("too many axes");
+      if (sizes.size() == kMostNpyAxes) refuse("too many axes");
       sizes.push_back(size());
       if (taken(',')) continue;
       if (sizes.size() == 1) refuse("a shape that is no tuple");
@@ -121,8 +121,8 @@ NpyHeader read_npy_header(ByteReader& in) {
     in.refuse(fmt::format("version {}.{}; quern reads 1.0, 2.0 and 3.0", major, minor));
   const uint32_t length = major == 1 ? in.number<uint16_t>("the length of its header")
                                      : in.number<uint32_t>("the length of its header");
-  if (length > kMostHeader)
-    in.refuse(fmt::format("a header of {} bytes; {} are allowed", length, kMostHeader));
+  if (length > kMostNpyHeader)
+    in.refuse(fmt::format("a header of {} bytes; {} are allowed", length, kMostNpyHeader));
   const std::string text = in.text(length, "its header");
   return Literal(text, in).header();
 }

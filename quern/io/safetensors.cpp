@@ -8,6 +8,7 @@
 #include <set>
 
 #include "quern/engine/data.h"
+#include "quern/io/dtype_names.h"
 #include "quern/io/mapped_file.h"
 #include "quern/io/write_file.h"
 #include "quern/ir/error.h"
@@ -17,41 +18,37 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr uint64_t kMostHeader = 100'000'000;  // as the format has it
-constexpr size_t kMostAxes = 64;
-constexpr int kMostDepth = 8;
+constexpr uint64_t kMostJsonHeader = 100'000'000;  // as the format has it
+constexpr size_t kMostSafetensorsAxes = 64;
+constexpr int kMostJsonDepth = 8;
 
-struct Name {
-  const char* text;
-  DType dtype;
-};
-constexpr std::array<Name, 15> kNames = {{{"BOOL", dtypes::bool_},
-                                          {"U8", dtypes::uint8},
-                                          {"I8", dtypes::int8},
-                                          {"F8_E5M2", dtypes::fp8e5m2},
-                                          {"F8_E4M3", dtypes::fp8e4m3},
-                                          {"I16", dtypes::int16},
-                                          {"U16", dtypes::uint16},
-                                          {"F16", dtypes::float16},
-                                          {"BF16", dtypes::bfloat16},
-                                          {"I32", dtypes::int32},
-                                          {"U32", dtypes::uint32},
-                                          {"F32", dtypes::float32},
-                                          {"F64", dtypes::float64},
-                                          {"I64", dtypes::int64},
-                                          {"U64", dtypes::uint64}}};
+constexpr std::array<DTypeName, 15> kSafetensorsNames = {{{"BOOL", dtypes::bool_},
+                                                          {"U8", dtypes::uint8},
+                                                          {"I8", dtypes::int8},
+                                                          {"F8_E5M2", dtypes::fp8e5m2},
+                                                          {"F8_E4M3", dtypes::fp8e4m3},
+                                                          {"I16", dtypes::int16},
+                                                          {"U16", dtypes::uint16},
+                                                          {"F16", dtypes::float16},
+                                                          {"BF16", dtypes::bfloat16},
+                                                          {"I32", dtypes::int32},
+                                                          {"U32", dtypes::uint32},
+                                                          {"F32", dtypes::float32},
+                                                          {"F64", dtypes::float64},
+                                                          {"I64", dtypes::int64},
+                                                          {"U64", dtypes::uint64}}};
 
 // What the header says of one tensor.
-struct Entry {
+struct SafetensorsEntry {
   std::string name;
   DType dtype;
   Shape shape;
   uint64_t begin = 0, end = 0;
 };
 
-class Reader {
+class SafetensorsReader {
  public:
-  Reader(std::span<std::byte> bytes, const std::string& file) : bytes_(bytes), file_(file) {}
+  SafetensorsReader(std::span<std::byte> bytes, const std::string& file) : bytes_(bytes), file_(file) {}
 
   [[noreturn]] void refuse(const std::string& why) const {
     throw Error(fmt::format("{}: not a file of safetensors: {}", file_, why));
@@ -59,9 +56,9 @@ class Reader {
 
   std::span<std::byte> data() const { return data_; }
 
-  std::vector<Entry> entries(Metadata* metadata) {
+  std::vector<SafetensorsEntry> entries(Metadata* metadata) {
     const Json header = parsed_header();
-    std::vector<Entry> all;
+    std::vector<SafetensorsEntry> all;
     for (const auto& [name, value] : header.items()) {
       if (name == "__metadata__")
         read_metadata(value, metadata);
@@ -78,8 +75,8 @@ class Reader {
       refuse(fmt::format("it has {} bytes, the length of its header alone takes 8", bytes_.size()));
     uint64_t length = 0;
     for (size_t i = 8; i-- > 0;) length = length << 8 | std::to_integer<uint64_t>(bytes_[i]);
-    if (length > kMostHeader)
-      refuse(fmt::format("a header of {} bytes; {} are allowed", length, kMostHeader));
+    if (length > kMostJsonHeader)
+      refuse(fmt::format("a header of {} bytes; {} are allowed", length, kMostJsonHeader));
     if (length > bytes_.size() - 8)
       refuse(fmt::format("a header of {} bytes in a file of {}: it is cut off", length, bytes_.size()));
     const auto* const text =
@@ -91,7 +88,7 @@ class Reader {
     bool is_deep = false;
     std::string twice;
     const auto look = [&](int depth, nlohmann::json::parse_event_t event, Json& value) {
-      if (depth > kMostDepth) is_deep = true;
+      if (depth > kMostJsonDepth) is_deep = true;
       if (event == Json::parse_event_t::object_start) keys.emplace_back();
       if (event == Json::parse_event_t::object_end) keys.pop_back();
       if (event == Json::parse_event_t::key && !keys.back().insert(value.get<std::string>()).second)
@@ -124,21 +121,22 @@ class Reader {
     return value.get<uint64_t>();
   }
 
-  Entry entry(const std::string& name, const Json& value) const {
+  SafetensorsEntry entry(const std::string& name, const Json& value) const {
     const std::string who = fmt::format("tensor '{}'", name);
     if (!value.is_object()) refuse(who + " is no object");
     for (const char* field : {"dtype", "shape", "data_offsets"})
       if (!value.contains(field)) refuse(fmt::format("{} has no {}", who, field));
     if (value.size() != 3) refuse(fmt::format("{} has other fields than dtype, shape and data_offsets", who));
-    Entry e{.name = name, .dtype = {}, .shape = {}};
+    SafetensorsEntry e{.name = name, .dtype = {}, .shape = {}};
     const Json& dtype = value["dtype"];
-    const auto known =
-        std::ranges::find_if(kNames, [&](const Name& n) { return dtype.is_string() && dtype == n.text; });
-    if (known == kNames.end())
+    const auto known = std::ranges::find_if(
+        kSafetensorsNames, [&](const DTypeName& n) { return dtype.is_string() && dtype == n.text; });
+    if (known == kSafetensorsNames.end())
       refuse(fmt::format("{} has the dtype {}, which quern does not know", who, dtype.dump()));
     e.dtype = known->dtype;
     const Json &shape = value["shape"], &offsets = value["data_offsets"];
-    if (!shape.is_array() || shape.size() > kMostAxes) refuse(who + ": its shape is no list of sizes");
+    if (!shape.is_array() || shape.size() > kMostSafetensorsAxes)
+      refuse(who + ": its shape is no list of sizes");
     wide bytes = e.dtype.bytes();
     bool empty = false;
     for (const Json& size : shape) {
@@ -161,15 +159,15 @@ class Reader {
   }
 
   // One behind the other, without gaps: what nobody refers to could hide something.
-  void check_places(const std::vector<Entry>& all) const {
-    std::vector<const Entry*> sorted;
+  void check_places(const std::vector<SafetensorsEntry>& all) const {
+    std::vector<const SafetensorsEntry*> sorted;
     sorted.reserve(all.size());
-    for (const Entry& e : all) sorted.push_back(&e);
-    std::ranges::sort(sorted, [](const Entry* a, const Entry* b) {
+    for (const SafetensorsEntry& e : all) sorted.push_back(&e);
+    std::ranges::sort(sorted, [](const SafetensorsEntry* a, const SafetensorsEntry* b) {
       return std::pair(a->begin, a->end) < std::pair(b->begin, b->end);
     });
     uint64_t at = 0;
-    for (const Entry* e : sorted) {
+    for (const SafetensorsEntry* e : sorted) {
       if (e->begin < at) refuse(fmt::format("tensor '{}' overlaps another one", e->name));
       if (e->begin > at)
         refuse(fmt::format("nothing stands at {} to {}, before tensor '{}'", at, e->begin, e->name));
@@ -183,7 +181,7 @@ class Reader {
 };
 
 const char* name_of(DType dtype, const std::string& tensor) {
-  for (const Name& n : kNames)
+  for (const DTypeName& n : kSafetensorsNames)
     if (n.dtype == dtype) return n.text;
   throw DTypeError(fmt::format("safe_save: tensor '{}' is {}, which files of safetensors do not hold", tensor,
                                dtype.name()));
@@ -193,9 +191,9 @@ const char* name_of(DType dtype, const std::string& tensor) {
 
 StateDict safe_parse(std::span<std::byte> bytes, const std::string& name,
                      const std::shared_ptr<void>& keep_alive, Metadata* metadata) {
-  Reader reader(bytes, name);
+  SafetensorsReader reader(bytes, name);
   StateDict all;
-  for (const Entry& e : reader.entries(metadata))
+  for (const SafetensorsEntry& e : reader.entries(metadata))
     all.emplace(e.name, tensor_in_place(reader.data().subspan(e.begin, e.end - e.begin), e.shape, e.dtype,
                                         keep_alive));
   return all;
@@ -209,7 +207,7 @@ StateDict safe_load(const std::string& path) {
 Metadata safe_load_metadata(const std::string& path) {
   const auto file = MappedFile::open(path);
   Metadata metadata;
-  Reader(file->bytes(), path).entries(&metadata);
+  SafetensorsReader(file->bytes(), path).entries(&metadata);
   return metadata;
 }
 

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "quern/engine/data.h"
+#include "quern/io/dtype_names.h"
 #include "quern/io/mapped_file.h"
 #include "quern/io/pickle.h"
 #include "quern/io/strided.h"
@@ -19,40 +20,36 @@ namespace {
 
 using Kind = Pickled::Kind;
 
-constexpr int kMostDepth = 64;
+constexpr int kMostPickleDepth = 64;
 constexpr uint64_t kMostUses =
     16;  // of each value: a list may contain a list twice that contains a list twice ...
 
-struct Name {
-  const char* text;
-  DType dtype;
-};
-constexpr std::array<Name, 10> kStorages = {{{"torch.FloatStorage", dtypes::float32},
-                                             {"torch.DoubleStorage", dtypes::float64},
-                                             {"torch.HalfStorage", dtypes::float16},
-                                             {"torch.BFloat16Storage", dtypes::bfloat16},
-                                             {"torch.LongStorage", dtypes::int64},
-                                             {"torch.IntStorage", dtypes::int32},
-                                             {"torch.ShortStorage", dtypes::int16},
-                                             {"torch.CharStorage", dtypes::int8},
-                                             {"torch.ByteStorage", dtypes::uint8},
-                                             {"torch.BoolStorage", dtypes::bool_}}};
+constexpr std::array<DTypeName, 10> kStorages = {{{"torch.FloatStorage", dtypes::float32},
+                                                  {"torch.DoubleStorage", dtypes::float64},
+                                                  {"torch.HalfStorage", dtypes::float16},
+                                                  {"torch.BFloat16Storage", dtypes::bfloat16},
+                                                  {"torch.LongStorage", dtypes::int64},
+                                                  {"torch.IntStorage", dtypes::int32},
+                                                  {"torch.ShortStorage", dtypes::int16},
+                                                  {"torch.CharStorage", dtypes::int8},
+                                                  {"torch.ByteStorage", dtypes::uint8},
+                                                  {"torch.BoolStorage", dtypes::bool_}}};
 constexpr const char* kUntyped = "torch.storage.UntypedStorage";  // its dtype stands with the tensor
-constexpr std::array<Name, 15> kDTypes = {{{"torch.float32", dtypes::float32},
-                                           {"torch.float64", dtypes::float64},
-                                           {"torch.float16", dtypes::float16},
-                                           {"torch.bfloat16", dtypes::bfloat16},
-                                           {"torch.float8_e4m3fn", dtypes::fp8e4m3},
-                                           {"torch.float8_e5m2", dtypes::fp8e5m2},
-                                           {"torch.int64", dtypes::int64},
-                                           {"torch.int32", dtypes::int32},
-                                           {"torch.int16", dtypes::int16},
-                                           {"torch.int8", dtypes::int8},
-                                           {"torch.uint64", dtypes::uint64},
-                                           {"torch.uint32", dtypes::uint32},
-                                           {"torch.uint16", dtypes::uint16},
-                                           {"torch.uint8", dtypes::uint8},
-                                           {"torch.bool", dtypes::bool_}}};
+constexpr std::array<DTypeName, 15> kDTypes = {{{"torch.float32", dtypes::float32},
+                                                {"torch.float64", dtypes::float64},
+                                                {"torch.float16", dtypes::float16},
+                                                {"torch.bfloat16", dtypes::bfloat16},
+                                                {"torch.float8_e4m3fn", dtypes::fp8e4m3},
+                                                {"torch.float8_e5m2", dtypes::fp8e5m2},
+                                                {"torch.int64", dtypes::int64},
+                                                {"torch.int32", dtypes::int32},
+                                                {"torch.int16", dtypes::int16},
+                                                {"torch.int8", dtypes::int8},
+                                                {"torch.uint64", dtypes::uint64},
+                                                {"torch.uint32", dtypes::uint32},
+                                                {"torch.uint16", dtypes::uint16},
+                                                {"torch.uint8", dtypes::uint8},
+                                                {"torch.bool", dtypes::bool_}}};
 
 constexpr const char *kTensor = "torch._utils._rebuild_tensor_v2",
                      *kTensorOfDType = "torch._utils._rebuild_tensor_v3",
@@ -80,8 +77,8 @@ constexpr std::array<const char*, 18> kHarmless = {"collections.OrderedDict",
                                                    "torch.Tensor"};
 
 template <size_t count>
-std::optional<DType> dtype_in(const std::array<Name, count>& names, const std::string& text) {
-  for (const Name& n : names)
+std::optional<DType> dtype_in(const std::array<DTypeName, count>& names, const std::string& text) {
+  for (const DTypeName& n : names)
     if (text == n.text) return n.dtype;
   return std::nullopt;
 }
@@ -145,7 +142,7 @@ class Checkpoint {
 
   void collect(const std::string& path, uint32_t at, int depth, StateDict& all) {
     const Pickled& value = pickle_[at];
-    if (depth > kMostDepth) refuse(fmt::format("'{}' is nested too deeply", path));
+    if (depth > kMostPickleDepth) refuse(fmt::format("'{}' is nested too deeply", path));
     if (++seen_ > kMostUses * pickle_.values.size()) refuse("its values contain each other too often");
     if (value.kind == Kind::List || value.kind == Kind::Tuple) {
       for (size_t i = 0; i < value.items.size(); i++)

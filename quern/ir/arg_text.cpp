@@ -39,7 +39,7 @@ void print(std::string& out, bool v) { out += v ? "true" : "false"; }
 void print(std::string& out, Op v) { out += name(v); }
 void print(std::string& out, AddrSpace v) { out += name(v); }
 void print(std::string& out, AxisKind v) { out += name(v); }
-void print(std::string& out, const std::string& v) { out += quoted(v); }
+void print(std::string& out, const std::string& v) { out += in_quotes(v); }
 template <class T>
 void print(std::string& out, const std::vector<T>& v) {
   out += '[';
@@ -219,7 +219,7 @@ void print_tag(std::string& out, const Arg& tag) {
     // A word may stand without quotes, unless it would be read as something else.
     const bool space = text == "GLOBAL" || text == "LOCAL" || text == "REG";
     const bool kind = kind_named({Token::Kind::Word, text, 0}).has_value();
-    out += notation::is_word(text) && !space && !kind ? text : quoted(text);
+    out += notation::is_word(text) && !space && !kind ? text : in_quotes(text);
   } else {
     print_arg(out, tag,
               tag.kind() == ArgKind::Int || tag.kind() == ArgKind::Ints ? tag.kind() : ArgKind::None);

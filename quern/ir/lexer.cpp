@@ -22,7 +22,7 @@ constexpr std::string_view kSigns[] = {"//", "<<", ">>", "==", "!=", "<=", ">=",
                                        ")",  "[",  "]",  "{",  "}",  ",",  ";",  ":",  "@", "$"};
 
 std::string shown(std::string_view text) {
-  std::string result = quoted(text.substr(0, kShown));
+  std::string result = in_quotes(text.substr(0, kShown));
   result.front() = result.back() = '\'';
   return text.size() > kShown ? result + "..." : result;
 }
@@ -195,7 +195,7 @@ void Lexer::expected(std::string_view what) const {
   fail(fmt::format("expected {}, found {}", what, found));
 }
 
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   std::string result = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\')

@@ -63,6 +63,6 @@ class Lexer {
   int brackets_ = 0;     // open ones
 };
 
-std::string quoted(std::string_view text);  // with quotes and escapes, as string() reads it
+std::string in_quotes(std::string_view text);  // with quotes and escapes, as string() reads it
 
 }  // namespace quern

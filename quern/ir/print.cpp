@@ -248,7 +248,7 @@ class Printer {
 
   void variable(const UOp& u) {
     const VariableArg& v = u.arg().variable();
-    out_.append("$").append(notation::is_word(v.name) ? v.name : quoted(v.name));
+    out_.append("$").append(notation::is_word(v.name) ? v.name : in_quotes(v.name));
     if (variables_.first_use(v.name)) {
       fmt::format_to(std::back_inserter(out_), "[{}..{}]", v.min, v.max);
       if (u.dtype() != dtypes::index) out_.append(":").append(u.dtype().name());

@@ -39,19 +39,7 @@ struct Recorder::State : std::enable_shared_from_this<State> {
   }
 };
 
-namespace {
-
-thread_local Recorder::State* innermost_recorder = nullptr;
-thread_local uint32_t running_passes = 0;
-
-int64_t now() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
-
-// ---- statistics
-
+// What statistics count.
 struct PassCount {
   size_t calls = 0, rewrites = 0, nodes_before = 0, nodes_after = 0;
   int64_t time = 0;
@@ -65,6 +53,19 @@ struct RuleCount {
     match_time += o.match_time, time += o.time;
   }
 };
+
+namespace {
+
+thread_local Recorder::State* innermost_recorder = nullptr;
+thread_local uint32_t running_passes = 0;
+
+int64_t now() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+// ---- statistics
 
 // Of the whole process. Never destroyed: threads may still rewrite while the program ends.
 struct Statistics {

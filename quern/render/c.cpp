@@ -14,7 +14,7 @@ std::string vector_type(const CStyle& style, DType dtype) {
 }
 std::string in_memory(const std::string& type) { return type + "_in_memory"; }
 
-const CStyle kStyle = {
+const CStyle kC = {
     .language = "C",
     .types = {"void", "bool", "", "int8_t", "uint8_t", "int16_t", "uint16_t", "int32_t", "uint32_t",
               "int64_t", "uint64_t", "", "", "_Float16", "", "float", "double"},
@@ -50,10 +50,9 @@ const CStyle kStyle = {
                    DType dtype) { return fmt::format("{}{}", name, dtype == dtypes::float64 ? "" : "f"); },
     .special_float =
         [](double value, DType dtype) {
-          if (std::isnan(value))
-            return fmt::format("(({})NAN)", kStyle.types[static_cast<int>(dtype.kind())]);
+          if (std::isnan(value)) return fmt::format("(({})NAN)", kC.types[static_cast<int>(dtype.kind())]);
           return fmt::format("({}({})INFINITY)", value < 0 ? "-" : "",
-                             kStyle.types[static_cast<int>(dtype.kind())]);
+                             kC.types[static_cast<int>(dtype.kind())]);
         },
     .functions_of_vectors = false,
 };
@@ -63,12 +62,12 @@ std::string types_of(const LinearProgram& program) {
   std::set<std::string> types;
   const auto add = [&](DType dtype) {
     if (dtype.is_ptr() || dtype.is_void() || dtype.is_bool() || dtype.lanes() == 1) return;
-    if (std::ranges::find(kStyle.vector_lanes, dtype.lanes()) == kStyle.vector_lanes.end()) return;
-    const std::string type = vector_type(kStyle, dtype);
+    if (std::ranges::find(kC.vector_lanes, dtype.lanes()) == kC.vector_lanes.end()) return;
+    const std::string type = vector_type(kC, dtype);
     types.insert(
         fmt::format("typedef {0} {1} __attribute__((vector_size({2})));\n"
                     "typedef {0} {1}_in_memory __attribute__((vector_size({2}), aligned({3}), may_alias));\n",
-                    c_type(kStyle, dtype.scalar()), type, dtype.bytes(), dtype.scalar().bytes()));
+                    c_type(kC, dtype.scalar()), type, dtype.bytes(), dtype.scalar().bytes()));
   };
   for (const UOp& u : program.list) {
     add(u.dtype().is_ptr() ? u.dtype().base() : u.dtype());
@@ -86,19 +85,19 @@ std::string types_of(const LinearProgram& program) {
 }  // namespace
 
 CProgram render_c(const LinearProgram& program, bool no_alias) {
-  const CParts parts = render_c_parts(program, kStyle);
+  const CParts parts = render_c_parts(program, kC);
   std::vector<std::string> parameters, arguments;
   for (size_t i = 0; i < parts.params.size(); i++) {
     const UOp& p = parts.params[i];
     parameters.push_back(fmt::format("{}{}*{} data{}", parts.is_written[i] ? "" : "const ",
-                                     c_memory_type(kStyle, p.dtype().base()), no_alias ? " restrict" : "",
+                                     c_memory_type(kC, p.dtype().base()), no_alias ? " restrict" : "",
                                      p.arg().integer()));
     arguments.push_back(fmt::format("data[{}]", p.arg().integer()));
   }
   for (size_t i = 0; i < parts.variables.size(); i++) {
     const UOp& v = parts.variables[i];
-    parameters.push_back(fmt::format("const {} {}", c_type(kStyle, v.dtype()), c_variable(v)));
-    arguments.push_back(fmt::format("({})variables[{}]", c_type(kStyle, v.dtype()), i));
+    parameters.push_back(fmt::format("const {} {}", c_type(kC, v.dtype()), c_variable(v)));
+    arguments.push_back(fmt::format("({})variables[{}]", c_type(kC, v.dtype()), i));
   }
   if (parameters.empty()) parameters.emplace_back("void");
   CProgram result{.source = {},
@@ -109,7 +108,7 @@ CProgram render_c(const LinearProgram& program, bool no_alias) {
   result.source = fmt::format(
       "{}{}{}\nvoid {}({})\n{{\n{}{}}}\n\nvoid {}(void** data, const int64_t* variables)\n{{\n"
       "  (void)data, (void)variables;\n  {}({});\n}}\n",
-      kStyle.start, types_of(program), parts.helpers, parts.name, fmt::join(parameters, ", "), parts.declared,
+      kC.start, types_of(program), parts.helpers, parts.name, fmt::join(parameters, ", "), parts.declared,
       parts.body, result.entry, parts.name, fmt::join(arguments, ", "));
   return result;
 }

@@ -8,7 +8,7 @@
 namespace quern {
 namespace {
 
-const CStyle kStyle = {
+const CStyle kOpenCl = {
     .language = "OpenCL",
     .types = {"void", "bool", "", "char", "uchar", "short", "ushort", "int", "uint", "long", "ulong", "", "",
               "half", "", "float", "double"},
@@ -42,7 +42,7 @@ const CStyle kStyle = {
     .function = [](std::string_view name, DType) { return std::string(name); },
     .special_float =
         [](double value, DType dtype) {
-          const std::string_view type = kStyle.types[static_cast<int>(dtype.kind())];
+          const std::string_view type = kOpenCl.types[static_cast<int>(dtype.kind())];
           if (!std::isnan(value)) return fmt::format("({}({})INFINITY)", value < 0 ? "-" : "", type);
           if (dtype.bits() == 64) return std::string("as_double(0x7ff8000000000000ul)");
           return dtype.bits() == 32 ? std::string("as_float(0x7fc00000u)")
@@ -69,8 +69,8 @@ bool uses(const LinearProgram& program, Scalar kind) {
 }  // namespace
 
 OpenClProgram render_opencl(const LinearProgram& program, bool no_alias) {
-  const CParts parts = render_c_parts(program, kStyle);
-  OpenClProgram result{.source = std::string(kStyle.start),
+  const CParts parts = render_c_parts(program, kOpenCl);
+  OpenClProgram result{.source = std::string(kOpenCl.start),
                        .kernel = parts.name,
                        .params = parts.params,
                        .variables = parts.variables,
@@ -83,16 +83,16 @@ OpenClProgram render_opencl(const LinearProgram& program, bool no_alias) {
   std::string places;
   for (size_t i = 0; i < parts.params.size(); i++) {
     const UOp& p = parts.params[i];
-    const std::string type = fmt::format("{}{}{}*", parts.is_written[i] ? "" : "const ", kStyle.global_memory,
-                                         c_memory_type(kStyle, p.dtype().base()));
+    const std::string type = fmt::format("{}{}{}*", parts.is_written[i] ? "" : "const ",
+                                         kOpenCl.global_memory, c_memory_type(kOpenCl, p.dtype().base()));
     const int64_t number = p.arg().integer();
     parameters.push_back(
         fmt::format("{}{} data{}, const long at{}", type, no_alias ? " restrict" : "", number, number));
     places += fmt::format("  data{0} = ({1})(({2}{3}char*)data{0} + at{0});\n", number, type,
-                          parts.is_written[i] ? "" : "const ", kStyle.global_memory);
+                          parts.is_written[i] ? "" : "const ", kOpenCl.global_memory);
   }
   for (const UOp& v : parts.variables)
-    parameters.push_back(fmt::format("const {} {}", c_type(kStyle, v.dtype()), c_variable(v)));
+    parameters.push_back(fmt::format("const {} {}", c_type(kOpenCl, v.dtype()), c_variable(v)));
   const auto threads = [&](size_t i) -> int64_t {
     if (i >= result.threads.size()) return 1;
     if (!result.threads[i].is_int_const())

@@ -10,7 +10,7 @@
 namespace quern {
 namespace {
 
-[[noreturn]] void refuse(const std::string& formula, const std::string& why) {
+[[noreturn]] void refuse_einsum(const std::string& formula, const std::string& why) {
   throw Error(fmt::format("einsum \"{}\": {}", formula, why));
 }
 
@@ -19,10 +19,10 @@ std::u32string letters(const std::string& formula, const std::string& term, int6
   std::u32string result;
   const size_t dots = term.find("...");
   if (dots != std::string::npos && term.find('.', dots + 3) != std::string::npos)
-    refuse(formula, "more than one ellipsis in a term");
+    refuse_einsum(formula, "more than one ellipsis in a term");
   const int64_t named = std::ssize(term) - (dots == std::string::npos ? 0 : 3);
   if (dots == std::string::npos ? axes != named : axes < named)
-    refuse(formula, fmt::format("the term \"{}\" has {} letters for {} axes", term, named, axes));
+    refuse_einsum(formula, fmt::format("the term \"{}\" has {} letters for {} axes", term, named, axes));
   for (size_t i = 0; i < term.size(); i++) {
     if (i == dots) {
       for (int64_t hidden = axes - named; hidden-- > 0;)
@@ -31,7 +31,7 @@ std::u32string letters(const std::string& formula, const std::string& term, int6
       continue;
     }
     if (std::isalpha(static_cast<unsigned char>(term[i])) == 0)
-      refuse(formula, fmt::format("'{}' is not a letter", term[i]));
+      refuse_einsum(formula, fmt::format("'{}' is not a letter", term[i]));
     result.push_back(static_cast<char32_t>(term[i]));
   }
   return result;
@@ -57,7 +57,7 @@ Tensor Tensor::einsum(const std::string& formula, const std::vector<Tensor>& ope
   const size_t arrow = text.find("->");
   const std::vector<std::string> terms = terms_of(text.substr(0, arrow));
   if (terms.size() != operands.size() || operands.empty())
-    refuse(formula, fmt::format("{} terms for {} tensors", terms.size(), operands.size()));
+    refuse_einsum(formula, fmt::format("{} terms for {} tensors", terms.size(), operands.size()));
   detail::check_same_device("einsum", operands);
 
   std::map<char32_t, Dim> sizes;
@@ -77,10 +77,11 @@ Tensor Tensor::einsum(const std::string& formula, const std::vector<Tensor>& ope
       if (!fresh && !detail::same_dims(known->second, size)) {
         const bool broadcast = names[a] >= 128 && (known->second == Dim(1) || size == Dim(1));
         if (!broadcast)
-          refuse(formula, fmt::format("{} is {} and {}",
-                                      names[a] >= 128 ? "an axis of the ellipsis"
-                                                      : std::string("'") + static_cast<char>(names[a]) + "'",
-                                      known->second.text(), size.text()));
+          refuse_einsum(formula,
+                        fmt::format("{} is {} and {}",
+                                    names[a] >= 128 ? "an axis of the ellipsis"
+                                                    : std::string("'") + static_cast<char>(names[a]) + "'",
+                                    known->second.text(), size.text()));
         if (known->second == Dim(1)) known->second = size;
       }
       uses[names[a]]++;
@@ -106,9 +107,9 @@ Tensor Tensor::einsum(const std::string& formula, const std::vector<Tensor>& ope
     result = letters(formula, right, named + (dots == std::string::npos ? 0 : static_cast<int64_t>(hidden)));
     for (size_t i = 0; i < result.size(); i++) {
       if (!sizes.contains(result[i]))
-        refuse(formula, fmt::format("'{}' of the result is in no term", static_cast<char>(result[i])));
+        refuse_einsum(formula, fmt::format("'{}' of the result is in no term", static_cast<char>(result[i])));
       if (result.find(result[i], i + 1) != std::u32string::npos)
-        refuse(formula, fmt::format("'{}' is twice in the result", static_cast<char>(result[i])));
+        refuse_einsum(formula, fmt::format("'{}' is twice in the result", static_cast<char>(result[i])));
     }
   } else {  // the ellipsis, then the letters that occur once, in order of the alphabet
     for (size_t i = hidden; i-- > 0;) result.push_back(static_cast<char32_t>(128 + i));

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 
-#include "quern/ir/eval.h"
 #include "quern/tensor/support.h"
 
 namespace quern {
@@ -139,12 +138,6 @@ Tensor combined(const char* who, const Scatter& s, Op op, const Operand& neutral
   return detail::reduced(who, s.hit.where(s.source, detail::number(neutral, dtype, {})), op, -1, false);
 }
 
-Operand neutral_of(Op op, DType dtype) {
-  const Const c = identity_element(op, dtype);
-  if (dtype.is_float()) return c.as_float();
-  return dtype.is_bool() ? Operand(c.as_bool()) : Operand(c.integer(dtype));
-}
-
 }  // namespace
 
 Tensor Tensor::gather(int64_t axis, const Tensor& index) const {
@@ -179,7 +172,8 @@ Tensor Tensor::scatter(int64_t axis, const Tensor& index, const Operand& source,
   if (reduce == "add") return *this + s.back(combined("scatter", s, Op::ADD, 0));
   if (reduce == "multiply") {
     const Tensor any = s.back(s.hit.any(-1));
-    return any.where(*this * s.back(combined("scatter", s, Op::MUL, neutral_of(Op::MUL, dtype()))), *this);
+    return any.where(*this * s.back(combined("scatter", s, Op::MUL, detail::neutral_of(Op::MUL, dtype()))),
+                     *this);
   }
   // The last of the values for a place stays.
   const Tensor number = detail::iota(s.hit.size(-1), dtypes::int64);
@@ -194,7 +188,7 @@ Tensor Tensor::scatter_reduce(int64_t axis, const Tensor& index, const Tensor& s
   const Scatter s = prepared("scatter_reduce", *this, at, index, source);
   const Tensor any = s.back(s.hit.any(-1));
   auto with_self = [&](Op op) {
-    const Operand neutral = neutral_of(op, dtype());
+    const Operand neutral = detail::neutral_of(op, dtype());
     const Tensor values = s.back(combined("scatter_reduce", s, op, neutral));
     const Tensor start = include_self ? *this : any.where(detail::number(neutral, dtype(), {}), *this);
     return any.where(detail::apply(op, start, any.where(values, detail::number(neutral, dtype(), {}))),

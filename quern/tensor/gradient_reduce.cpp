@@ -4,21 +4,19 @@
 #include <algorithm>
 
 #include "quern/tensor/gradient_rules.h"
+#include "quern/tensor/support.h"
 
 namespace quern {
 namespace {
 
-// Sums of narrow floats are taken in float32.
-DType sum_dtype(DType dtype) { return dtype.bits() < 32 ? dtypes::float32 : dtype; }
-
 UOp sum(const UOp& x, const Ints& axes) {
-  return reduce(x.cast(sum_dtype(x.dtype())), Op::ADD, axes).cast(x.dtype());
+  return reduce(x.cast(detail::sum_dtype(x.dtype())), Op::ADD, axes).cast(x.dtype());
 }
 
 // Everything that equals the extreme gets the same part of the gradient.
 UOp to_extremes(const UOp& node, const UOp& gradient) {
   const UOp& x = node.src(0);
-  const DType wide_dtype = sum_dtype(x.dtype());
+  const DType wide_dtype = detail::sum_dtype(x.dtype());
   const UOp is_extreme = eq(x, expand(node, x.shape()));
   const UOp count = reduce(is_extreme.cast(wide_dtype), Op::ADD, node.arg().reduce().axes);
   const UOp share = (gradient.cast(wide_dtype) / count).cast(x.dtype());
@@ -47,19 +45,21 @@ UOp products_of_others_directly(const UOp& x) {
 }
 
 // The same in blocks: the others within the block times the other blocks. No division, so zeros need no care,
-// and the gradient of this is right too. The work is n * kBlock a level.
-constexpr int64_t kBlock = 32;
+// and the gradient of this is right too. The work is n * kProductBlock a level.
+constexpr int64_t kProductBlock = 32;
 
 UOp products_of_others(const UOp& x) {
   struct Level {
-    UOp within;  // (rows, blocks, kBlock): products of the others of a block
+    UOp within;  // (rows, blocks, kProductBlock): products of the others of a block
     UOp rows, n, blocks;
   };
   std::vector<Level> levels;
   UOp at = x;
-  while (at.shape()[1].vmax() > kBlock) {
-    const UOp rows = at.shape()[0], n = at.shape()[1], zero = UOp::index(0), block = UOp::index(kBlock);
-    const UOp blocks = ((n + (kBlock - 1)) / kBlock).simplify(), whole = (blocks * kBlock).simplify();
+  while (at.shape()[1].vmax() > kProductBlock) {
+    const UOp rows = at.shape()[0], n = at.shape()[1], zero = UOp::index(0),
+              block = UOp::index(kProductBlock);
+    const UOp blocks = ((n + (kProductBlock - 1)) / kProductBlock).simplify(),
+              whole = (blocks * kProductBlock).simplify();
     const UOps sizes{rows, whole};
     const UOp inside = pad(full(at.shape(), UOp::boolean(true)), UOps{zero, zero}, sizes);
     const UOp filled =
@@ -71,9 +71,10 @@ UOp products_of_others(const UOp& x) {
   UOp result = products_of_others_directly(at);
   for (; !levels.empty(); levels.pop_back()) {
     const auto& [within, rows, n, blocks] = levels.back();
-    const UOps cube{rows, blocks, UOp::index(kBlock)};
+    const UOps cube{rows, blocks, UOp::index(kProductBlock)};
     const UOp other_blocks = expand(reshape(result, UOps{rows, blocks, UOp::index(1)}), cube);
-    const UOp flat = reshape(reshape(within, cube) * other_blocks, UOps{rows, (blocks * kBlock).simplify()});
+    const UOp flat =
+        reshape(reshape(within, cube) * other_blocks, UOps{rows, (blocks * kProductBlock).simplify()});
     result = shrink(flat, UOps{UOp::index(0), UOp::index(0)}, UOps{rows, n});
   }
   return result;

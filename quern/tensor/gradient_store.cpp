@@ -12,7 +12,7 @@ namespace {
 constexpr OpSet kOneToOne = {Op::RESHAPE, Op::PERMUTE, Op::FLIP};
 
 // The node that stands for the memory, whatever was written to it before.
-const UOp& memory_of(const UOp& x) {
+const UOp& under_writes(const UOp& x) {
   const UOp* at = &x;
   while (at->op() == Op::RESHAPE || at->op() == Op::AFTER) at = &at->src(0);
   return *at;
@@ -36,7 +36,7 @@ std::optional<UOps> steps_between(const UOp& memory, const UOp& view, bool throu
 // takes as long as there are writes.
 std::optional<UOps> steps_to(const UOp& after, const UOp& store) {
   if (auto steps = steps_between(under_reshapes(after.src(0)), store.src(0), false)) return steps;
-  return steps_between(memory_of(after), store.src(0), true);
+  return steps_between(under_writes(after), store.src(0), true);
 }
 
 UOps path_of(const UOp& after, const UOp& store) {
@@ -68,8 +68,8 @@ size_t argument_of_call(const UOp& after, const UOp& call) {
   const Sources arguments = call.src().subspan(1);
   auto found = std::ranges::find_if(arguments, [&](const UOp& a) { return same(a, after.src(0)); });
   if (found == arguments.end())
-    found =
-        std::ranges::find_if(arguments, [&](const UOp& a) { return same(memory_of(a), memory_of(after)); });
+    found = std::ranges::find_if(arguments,
+                                 [&](const UOp& a) { return same(under_writes(a), under_writes(after)); });
   return static_cast<size_t>(found - arguments.begin());
 }
 

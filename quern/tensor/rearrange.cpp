@@ -12,7 +12,7 @@ namespace {
 
 using Group = std::vector<std::string>;  // names of axes; "..." stands for several, "1" for an axis of size 1
 
-[[noreturn]] void refuse(const std::string& formula, const std::string& why) {
+[[noreturn]] void refuse_rearrange(const std::string& formula, const std::string& why) {
   throw Error(fmt::format("rearrange \"{}\": {}", formula, why));
 }
 
@@ -24,11 +24,11 @@ std::vector<Group> parsed(const std::string& formula, const std::string& side) {
     if (c == ' ') {
       i++;
     } else if (c == '(') {
-      if (inside) refuse(formula, "parentheses within parentheses");
+      if (inside) refuse_rearrange(formula, "parentheses within parentheses");
       inside = true, i++;
       groups.emplace_back();
     } else if (c == ')') {
-      if (!inside) refuse(formula, "a ) without its (");
+      if (!inside) refuse_rearrange(formula, "a ) without its (");
       inside = false, i++;
     } else {
       size_t end = i;
@@ -38,14 +38,14 @@ std::vector<Group> parsed(const std::string& formula, const std::string& side) {
         while (end < side.size() &&
                ((std::isalnum(static_cast<unsigned char>(side[end])) != 0) || side[end] == '_'))
           end++;
-        if (end == i) refuse(formula, fmt::format("'{}' is not part of a name", c));
+        if (end == i) refuse_rearrange(formula, fmt::format("'{}' is not part of a name", c));
       }
       if (!inside) groups.emplace_back();
       groups.back().push_back(side.substr(i, end - i));
       i = end;
     }
   }
-  if (inside) refuse(formula, "a ( without its )");
+  if (inside) refuse_rearrange(formula, "a ( without its )");
   return groups;
 }
 
@@ -59,18 +59,19 @@ std::vector<Group> spelled_out(const std::string& formula, const std::vector<Gro
     Group names;
     for (const std::string& name : g) {
       if (name == "...") {
-        if (left && g.size() > 1) refuse(formula, "an ellipsis within parentheses on the left");
+        if (left && g.size() > 1) refuse_rearrange(formula, "an ellipsis within parentheses on the left");
         for (int64_t i = 0; i < hidden; i++) names.push_back(fmt::format("...{}", i));
       } else if (name == "1") {
         names.push_back(fmt::format("1{}{}", left ? "l" : "r", ones++));
       } else {
         if (std::isdigit(static_cast<unsigned char>(name[0])) != 0)
-          refuse(formula, fmt::format("'{}' is not a name", name));
+          refuse_rearrange(formula, fmt::format("'{}' is not a name", name));
         names.push_back(name);
       }
     }
     for (const std::string& name : names) {
-      if (std::ranges::count(seen, name)) refuse(formula, fmt::format("'{}' occurs twice on one side", name));
+      if (std::ranges::count(seen, name))
+        refuse_rearrange(formula, fmt::format("'{}' occurs twice on one side", name));
       seen.push_back(name);
     }
     if (g.size() == 1 && g[0] == "...")
@@ -89,7 +90,7 @@ Tensor Tensor::rearrange(const std::string& formula,
                          const std::vector<std::pair<std::string, int64_t>>& sizes) const {
   const size_t arrow = formula.find("->");
   if (arrow == std::string::npos || formula.find("->", arrow + 2) != std::string::npos)
-    refuse(formula, "it must have one \"->\"");
+    refuse_rearrange(formula, "it must have one \"->\"");
   std::vector<Group> left = parsed(formula, formula.substr(0, arrow)),
                      right = parsed(formula, formula.substr(arrow + 2));
   auto ellipses = [](const std::vector<Group>& groups) {
@@ -98,16 +99,17 @@ Tensor Tensor::rearrange(const std::string& formula,
     return n;
   };
   const int64_t dots = ellipses(left);
-  if (dots > 1 || ellipses(right) != dots) refuse(formula, "both sides need the same ellipsis, at most once");
+  if (dots > 1 || ellipses(right) != dots)
+    refuse_rearrange(formula, "both sides need the same ellipsis, at most once");
   const int64_t hidden = ndim() - (std::ssize(left) - dots);
   if (dots == 0 ? hidden != 0 : hidden < 0)
-    refuse(formula,
-           fmt::format("the left side has {} axes, the tensor {}", left.size(), shape_text(shape())));
+    refuse_rearrange(
+        formula, fmt::format("the left side has {} axes, the tensor {}", left.size(), shape_text(shape())));
   left = spelled_out(formula, left, hidden, true), right = spelled_out(formula, right, hidden, false);
 
   std::map<std::string, Dim> known;
   for (const auto& [name, size] : sizes) {
-    if (size < 1) refuse(formula, fmt::format("the size of {} is {}", name, size));
+    if (size < 1) refuse_rearrange(formula, fmt::format("the size of {} is {}", name, size));
     known.insert_or_assign(name, Dim(size));
   }
   // The left side: one axis of the tensor is split into those of its group, of which one may be unknown.
@@ -124,15 +126,15 @@ Tensor Tensor::rearrange(const std::string& formula,
       else if (open.empty())
         open = name;
       else
-        refuse(formula, fmt::format("the sizes of both {} and {} are unknown", open, name));
+        refuse_rearrange(formula, fmt::format("the sizes of both {} and {} are unknown", open, name));
     }
     if (!open.empty()) {
       if (!whole.is_symbolic() && whole.value() % rest.value() != 0)
-        refuse(formula,
-               fmt::format("axis {} of size {} cannot be divided by {}", i, whole.text(), rest.text()));
+        refuse_rearrange(
+            formula, fmt::format("axis {} of size {} cannot be divided by {}", i, whole.text(), rest.text()));
       known.insert_or_assign(open, Dim(whole.uop() / rest.uop()));
     } else if (!detail::same_dims(rest, whole)) {
-      refuse(formula, fmt::format("axis {} has size {}, not {}", i, whole.text(), rest.text()));
+      refuse_rearrange(formula, fmt::format("axis {} has size {}, not {}", i, whole.text(), rest.text()));
     }
     for (const std::string& name : left[i]) {
       names.push_back(name);
@@ -141,7 +143,7 @@ Tensor Tensor::rearrange(const std::string& formula,
   }
   for (const auto& [name, size] : sizes)
     if (!std::ranges::count(names, name))
-      refuse(formula, fmt::format("a size is given for {}, which is not on the left", name));
+      refuse_rearrange(formula, fmt::format("a size is given for {}, which is not on the left", name));
 
   Ints order;
   Shape joined;
@@ -150,7 +152,7 @@ Tensor Tensor::rearrange(const std::string& formula,
     for (const std::string& name : g) {
       if (is_one(name)) continue;
       const auto at = std::ranges::find(names, name);
-      if (at == names.end()) refuse(formula, fmt::format("{} is on the right only", name));
+      if (at == names.end()) refuse_rearrange(formula, fmt::format("{} is on the right only", name));
       order.push_back(at - names.begin());
       size = detail::product(size, known.at(name));
     }
@@ -160,7 +162,7 @@ Tensor Tensor::rearrange(const std::string& formula,
     if (is_one(names[i]))
       order.push_back(static_cast<int64_t>(i));
     else if (!std::ranges::count(order, static_cast<int64_t>(i)))
-      refuse(formula, fmt::format("{} is on the left only", names[i]));
+      refuse_rearrange(formula, fmt::format("{} is on the left only", names[i]));
   return reshape(split).permute(order).reshape(joined);
 }
 

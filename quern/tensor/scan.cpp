@@ -4,20 +4,13 @@
 #include <functional>
 #include <limits>
 
-#include "quern/ir/eval.h"
 #include "quern/ir/movement.h"
 #include "quern/tensor/support.h"
 
 namespace quern {
 namespace {
 
-constexpr int64_t kBlock = 256;
-
-Operand neutral_of(Op op, DType dtype) {
-  const Const c = identity_element(op, dtype);
-  if (dtype.is_float()) return c.as_float();
-  return dtype.is_bool() ? Operand(c.as_bool()) : Operand(c.integer(dtype));
-}
+constexpr int64_t kScanBlock = 256;
 
 Tensor pad_last(const Tensor& x, const Dim& before, const Dim& after, const Operand& value) {
   std::vector<std::pair<Dim, Dim>> padding(static_cast<size_t>(x.ndim()), {Dim(0), Dim(0)});
@@ -34,7 +27,8 @@ struct Accumulation {
 
 Accumulation by(Op op, DType dtype) {
   return {[=](const Tensor& windows) { return detail::reduced("cumsum", windows, op, -1, false); },
-          [=](const Tensor& a, const Tensor& b) { return detail::apply(op, a, b); }, neutral_of(op, dtype)};
+          [=](const Tensor& a, const Tensor& b) { return detail::apply(op, a, b); },
+          detail::neutral_of(op, dtype)};
 }
 
 // Element i sees a window of the n elements that end with it; in front of the first there are neutral ones.
@@ -49,21 +43,21 @@ Tensor scan_block(const Tensor& x, const Accumulation& a) {
 Tensor scan_last(const Tensor& x, const Accumulation& a) {
   const Dim size = x.size(-1);
   if (size.uop().vmax() == 0) return x;
-  if (size.is_symbolic() || size.value() <= kBlock) return scan_block(x, a);
-  const int64_t n = size.value(), blocks = (n + kBlock - 1) / kBlock;
+  if (size.is_symbolic() || size.value() <= kScanBlock) return scan_block(x, a);
+  const int64_t n = size.value(), blocks = (n + kScanBlock - 1) / kScanBlock;
   Shape cut = x.shape();
   cut.back() = blocks;
-  cut.emplace_back(kBlock);
-  const Tensor inner = scan_block(pad_last(x, 0, blocks * kBlock - n, a.neutral).reshape(cut), a);
+  cut.emplace_back(kScanBlock);
+  const Tensor inner = scan_block(pad_last(x, 0, blocks * kScanBlock - n, a.neutral).reshape(cut), a);
   std::vector<std::optional<std::pair<Dim, Dim>>> last(cut.size());
-  last.back() = {kBlock - 1, kBlock};
+  last.back() = {kScanBlock - 1, kScanBlock};
   const Tensor totals = scan_last(inner.shrink(last).squeeze(-1), a);
   std::vector<std::optional<std::pair<Dim, Dim>>> but_last(cut.size() - 1);
   but_last.back() = {0, blocks - 1};
   const Tensor before = pad_last(totals.shrink(but_last), 1, 0, a.neutral).unsqueeze(-1);
   const Tensor joined = a.joined(detail::broadcast_to("cumsum", before, cut), inner);
   Shape flat = x.shape();
-  flat.back() = blocks * kBlock;
+  flat.back() = blocks * kScanBlock;
   last.assign(flat.size(), std::nullopt);
   last.back() = {0, n};
   return joined.reshape(flat).shrink(last);

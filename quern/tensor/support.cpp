@@ -6,6 +6,7 @@
 #include <cctype>
 #include <numeric>
 
+#include "quern/ir/eval.h"
 #include "quern/ir/movement.h"
 
 namespace quern::detail {
@@ -217,6 +218,12 @@ DType sum_dtype(DType dtype) {
   if (dtype.is_float()) return promote(dtype, dtypes::float32);
   if (dtype.is_unsigned()) return promote(dtype, dtypes::uint32);
   return promote(dtype, dtypes::int32);
+}
+
+Operand neutral_of(Op op, DType dtype) {
+  const Const c = identity_element(op, dtype);
+  if (dtype.is_float()) return c.as_float();
+  return dtype.is_bool() ? Operand(c.as_bool()) : Operand(c.integer(dtype));
 }
 
 Tensor in_wide_float(const Tensor& x, const std::function<Tensor(const Tensor&)>& f) {

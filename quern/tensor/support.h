@@ -53,6 +53,7 @@ Tensor to_float(const Tensor& x);  // integers become the default float
 DType sum_dtype(DType dtype);      // what sums of it are computed in
 // f on x as a float; types narrower than float32 are computed in float32.
 Tensor in_wide_float(const Tensor& x, const std::function<Tensor(const Tensor&)>& f);
+Operand neutral_of(Op op, DType dtype);  // what changes nothing: 0 for ADD
 Tensor reduced(const char* who, const Tensor& x, Op op, const Axes& axes, bool keepdim);
 void check_same_device(const char* who, const std::vector<Tensor>& tensors);
 void need_axes(const char* who, const Tensor& x, int64_t least);

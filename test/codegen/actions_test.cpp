@@ -21,7 +21,7 @@ DeviceSpec processor() {
   spec.has_fma = spec.adds_addresses_in_64_bits = true;
   return spec;
 }
-DeviceSpec gpu() {
+DeviceSpec small_gpu() {
   DeviceSpec spec = processor();
   spec.name = "GPU";
   spec.threads_per_unit = spec.workgroup_threads = 64;
@@ -71,7 +71,7 @@ class Steps : public testing::TestWithParam<KernelCase> {
 };
 
 TEST_P(Steps, ComputeTheSameInVectors) { compare(processor()); }
-TEST_P(Steps, ComputeTheSameInWorkgroups) { compare(gpu()); }
+TEST_P(Steps, ComputeTheSameInWorkgroups) { compare(small_gpu()); }
 
 INSTANTIATE_TEST_SUITE_P(Kernels, Steps, testing::ValuesIn(kernel_cases()),
                          [](const auto& given) { return given.param.name; });

@@ -18,7 +18,7 @@
 namespace quern {
 namespace {
 
-DeviceSpec plain() {
+DeviceSpec of_c() {
   DeviceSpec spec;
   spec.has_fp8 = spec.has_bfloat16 = spec.has_float16 = false;
   spec.vector_bytes = 32;
@@ -32,7 +32,7 @@ class Library {
   size_t add(UOp kernel, const Opts& opts, OptChoice choice = OptChoice::given) {
     KernelArg arg = with_opts(kernel, opts).arg().kernel();
     arg.name = std::to_string(programs_.size());
-    programs_.push_back(render_c(lower(kernel.replace({.arg = arg}), plain(), choice)));
+    programs_.push_back(render_c(lower(kernel.replace({.arg = arg}), of_c(), choice)));
     return programs_.size() - 1;
   }
 
@@ -107,7 +107,7 @@ TEST(CProperty, AnyOptsComputeTheSame) {
     all.emplace_back(library.add(kernel, {}), kernel);
     all.emplace_back(library.add(kernel, {}, OptChoice::best), kernel);
     for (int i = 0; i < 3; i++)
-      all.emplace_back(library.add(kernel, random_opts_for(kernel, kinds, plain(), random)), kernel);
+      all.emplace_back(library.add(kernel, random_opts_for(kernel, kinds, of_c(), random)), kernel);
   }
   library.compile();
   for (const auto& [number, kernel] : all) {
@@ -121,7 +121,7 @@ TEST(C, Text) {
   const UOp kernel = parse(R"(
     %x = INDEX(PARAM(; 1):float32*[32], r0[$n[1..4]] * 8 + r1[8, REDUCE]):float32
     SINK(END(STORE(INDEX(PARAM(; 0):float32*[4], r0), REDUCE(%x, r1; {op: ADD}) * 0.5), r0); {name: "half sums"}))");
-  EXPECT_EQ(render_c(lower(kernel, plain())).source, R"(#include <math.h>
+  EXPECT_EQ(render_c(lower(kernel, of_c())).source, R"(#include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
 #ifdef __clang__

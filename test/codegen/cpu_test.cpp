@@ -4,11 +4,11 @@
 
 #include <cmath>
 #include <cstring>
-#include <numeric>
 
 #include "quern/engine/programs.h"
 #include "quern/ir/env.h"
 #include "quern/ir/parse.h"
+#include "test/codegen/kernels.h"
 #include "test/codegen/op_cases.h"
 #include "test/fuzz.h"
 
@@ -22,66 +22,62 @@ using testing::HasSubstr;
 Device& cpu() { return Device::get("CPU"); }
 
 template <class... Arrays>
-void run(const UOp& kernel, const VariableValues& variables, Arrays&... arrays) {
+void run_on_cpu(const UOp& kernel, const VariableValues& variables, Arrays&... arrays) {
   const std::vector<Argument> arguments = {
       Argument{arrays.data(), static_cast<int64_t>(arrays.size() * sizeof(arrays[0]))}...};
   program_for(cpu(), kernel)->run(arguments, variables);
 }
 template <class... Arrays>
-void run(const std::string& kernel, Arrays&... arrays) {
-  run(parse(kernel), {}, arrays...);
-}
-std::vector<float> counting(size_t n) {
-  std::vector<float> values(n);
-  std::iota(values.begin(), values.end(), 0.0F);
-  return values;
+void run_on_cpu(const std::string& kernel, Arrays&... arrays) {
+  run_on_cpu(parse(kernel), {}, arrays...);
 }
 
 TEST(Cpu, LoopsAndReduces) {
   std::vector<float> out(6), in = {1, 5, 3, 4, 4, 8};
-  run(R"(
+  run_on_cpu(R"(
     %p = PARAM(; 1):float32*[6]
     %m = REDUCE(INDEX(%p, r0[2] * 3 + r1[3, REDUCE]):float32, r1; {op: MAX})
     %s = REDUCE(INDEX(%p, r0 * 3 + r2[3, REDUCE]):float32 - %m, r2; {op: ADD})
     SINK(END(STORE(INDEX(PARAM(; 0):float32*[6], r0 * 3 + r3[3]), INDEX(%p, r0 * 3 + r3):float32 - %m + %s), r0, r3)))",
-      out, in);
+             out, in);
   EXPECT_THAT(out, ElementsAre(-10, -6, -8, -12, -12, -8));
 }
 
 TEST(Cpu, GatesNeitherReadNorWriteWhereTheyAreClosed) {
   std::vector<float> out(4, -1), in = counting(2);
-  run(R"(
+  run_on_cpu(R"(
     %i = where(r0[400000] < 2, r0, invalid:index)
     %x = LOAD(INDEX(PARAM(; 1):float32*[2], %i + 0))
     SINK(END(STORE(INDEX(PARAM(; 0):float32*[4], where(r0 < 3, 3 - r0, invalid:index)), %x + 10.0), r0)))",
-      out, in);
+             out, in);
   EXPECT_THAT(out, ElementsAre(-1, 10, 11, 10));
 }
 
 TEST(Cpu, LocalMemoryIsScratchMemory) {
   std::vector<float> out(20000), in = counting(20000);
-  run(R"(%l = DEFINE_LOCAL(; 0):float32*[10000]@LOCAL
+  run_on_cpu(R"(%l = DEFINE_LOCAL(; 0):float32*[10000]@LOCAL
         %f = BARRIER(END(STORE(INDEX(%l, r1[10000, LOCAL]), LOAD(INDEX(PARAM(; 1):float32*[20000], r0[2, GLOBAL] * 10000 + r1))), r1))
         %x = LOAD(INDEX(AFTER(%l, %f), 9999 - r1))
         SINK(END(STORE(INDEX(PARAM(; 0):float32*[20000], r0 * 10000 + r1), %x), r0, r1)))",
-      out, in);
+             out, in);
   EXPECT_EQ(out[0], 9999);
   EXPECT_EQ(out[19999], 10000);
 }
 
 TEST(Cpu, Vectors) {
   std::vector<float> out(8), in = counting(8);
-  run(R"(
+  run_on_cpu(R"(
     %v = LOAD(CAST(INDEX(PARAM(; 1):float32*[8], r0[2] * 4)):float32x4*[8]):float32x4
     %w = GEP(%v; [3, 2, 1, 0]):float32x4
     SINK(END(STORE(CAST(INDEX(PARAM(; 0):float32*[8], r0 * 4)):float32x4*[8], %v + %w * 10.0:float32x4), r0)))",
-      out, in);
+             out, in);
   EXPECT_THAT(out, ElementsAre(30, 21, 12, 3, 74, 65, 56, 47));
 }
 
 TEST(Cpu, ThreadsAreRunOneAfterAnotherForNow) {
   std::vector<int32_t> out(8, -1);
-  run("SINK(END(STORE(INDEX(PARAM(; 0):int32*[8], r0[4, THREAD] * 2 + r1[2]), CAST(r0 * 10 + r1):int32), r0, "
+  run_on_cpu(
+      "SINK(END(STORE(INDEX(PARAM(; 0):int32*[8], r0[4, THREAD] * 2 + r1[2]), CAST(r0 * 10 + r1):int32), r0, "
       "r1))",
       out);
   EXPECT_THAT(out, ElementsAre(0, 1, 10, 11, 20, 21, 30, 31));
@@ -92,13 +88,13 @@ TEST(Cpu, Variables) {
   const UOp kernel = parse(
       "SINK(END(STORE(INDEX(PARAM(; 0):float32*[8], r0[$n[0..8]]), CAST(r0 + $n):float32), r0); {name: "
       "\"k\"})");
-  run(kernel, {{"n", 3}}, out);
+  run_on_cpu(kernel, {{"n", 3}}, out);
   EXPECT_THAT(out, ElementsAre(3, 4, 5, -1, -1, -1, -1, -1));
   out.assign(8, -1);
-  run(kernel, {{"n", 0}}, out);
+  run_on_cpu(kernel, {{"n", 0}}, out);
   EXPECT_THAT(out, Each(-1));
-  EXPECT_THROW(run(kernel, {}, out), Error);
-  EXPECT_THROW(run(kernel, {{"n", 9}}, out), Error);
+  EXPECT_THROW(run_on_cpu(kernel, {}, out), Error);
+  EXPECT_THROW(run_on_cpu(kernel, {{"n", 9}}, out), Error);
 }
 
 TEST(Cpu, ArgumentsThatOverlap) {  // each element is the one before it, plus one
@@ -121,11 +117,13 @@ TEST(Cpu, WrongArgumentsAreErrors) {
     }
     return "no error";
   };
-  EXPECT_THAT(error_of([&] { run("SINK(STORE(INDEX(PARAM(; 0):float32*[8], 0), 1.0:float32))", out); }),
-              HasSubstr("needs 8 elements of float32, its argument has 16 bytes"));
-  EXPECT_THAT(error_of([&] { run("SINK(STORE(INDEX(PARAM(; 1):float32*[4], 0), 1.0:float32))", out); }),
-              HasSubstr("PARAM 1 has no argument"));
-  EXPECT_THAT(error_of([&] { run("1 + 2", out); }), HasSubstr("SINK"));
+  EXPECT_THAT(
+      error_of([&] { run_on_cpu("SINK(STORE(INDEX(PARAM(; 0):float32*[8], 0), 1.0:float32))", out); }),
+      HasSubstr("needs 8 elements of float32, its argument has 16 bytes"));
+  EXPECT_THAT(
+      error_of([&] { run_on_cpu("SINK(STORE(INDEX(PARAM(; 1):float32*[4], 0), 1.0:float32))", out); }),
+      HasSubstr("PARAM 1 has no argument"));
+  EXPECT_THAT(error_of([&] { run_on_cpu("1 + 2", out); }), HasSubstr("SINK"));
 }
 
 TEST(Cpu, MemoryThatWasFreedIsUsedAgain) {
@@ -178,7 +176,7 @@ Errors greatest_errors(const std::string& op, double (*exact)(double), uint64_t 
     }
     in[0] = 0, in[1] = -0.0F, in[2] = INFINITY, in[3] = -INFINITY, in[4] = NAN, in[5] = 0x1p-149F, in[6] = 1,
     in[7] = -1;
-    run(kernel, {}, out, in);
+    run_on_cpu(kernel, {}, out, in);
     for (size_t i = 0; i < in.size(); i++) {
       const double want = exact(static_cast<double>(in[i]));
       const auto nearest = static_cast<float>(want);
@@ -205,10 +203,10 @@ TEST(Cpu, LogarithmOfAllNumbersAroundOne) {
     const uint32_t bits = kFirst + i;
     std::memcpy(&in[i], &bits, sizeof bits);
   }
-  run(parse(fmt::format("SINK(END(STORE(INDEX(PARAM(; 0):float32*[{0}], r0[{0}]), LOG2(INDEX(PARAM(; "
-                        "1):float32*[{0}], r0):float32)), r0))",
-                        in.size())),
-      {}, out, in);
+  run_on_cpu(parse(fmt::format("SINK(END(STORE(INDEX(PARAM(; 0):float32*[{0}], r0[{0}]), LOG2(INDEX(PARAM(; "
+                               "1):float32*[{0}], r0):float32)), r0))",
+                               in.size())),
+             {}, out, in);
   double worst = 0;
   for (size_t i = 0; i < in.size(); i++)
     if (in[i] != 1) worst = std::max(worst, error_in_ulp(out[i], std::log2(static_cast<double>(in[i]))));

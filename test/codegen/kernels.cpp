@@ -1,6 +1,8 @@
 #include "test/codegen/kernels.h"
 
+#include <algorithm>
 #include <cstring>
+#include <numeric>
 
 #include "quern/codegen/lower.h"
 #include "quern/engine/programs.h"
@@ -144,6 +146,12 @@ Memory by_interp(const UOp& kernel) {
   return memory;
 }
 
+Memory in_line(const UOp& kernel, const LinearProgram& program) {
+  Memory memory = memory_for(kernel);
+  interp::InterpProgram(program).run(arguments_of(memory), {});
+  return memory;
+}
+
 void run_on(Device& device, const UOp& kernel, std::span<const Argument> host,
             const VariableValues& variables) {
   std::vector<Argument> there;
@@ -183,6 +191,16 @@ Opts random_opts_for(const UOp& kernel, std::span<const OptKind> kinds, const De
     }
   }
   return opts;
+}
+
+int count(const LinearProgram& program, Op op) {
+  return static_cast<int>(std::ranges::count_if(program.list, [&](const UOp& u) { return u.op() == op; }));
+}
+
+std::vector<float> counting(size_t n) {
+  std::vector<float> values(n);
+  std::iota(values.begin(), values.end(), 0.0F);
+  return values;
 }
 
 }  // namespace quern

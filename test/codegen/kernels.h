@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "quern/codegen/opt.h"
+#include "quern/ir/linear.h"
 #include "quern/runtime/device.h"
 
 namespace quern {
@@ -27,6 +28,9 @@ std::vector<Argument> arguments_of(Memory& memory);
 // What INTERP, the oracle, makes of it.
 Memory by_interp(const UOp& kernel);
 
+// What a program of the kernel makes of it, in line on INTERP.
+Memory in_line(const UOp& kernel, const LinearProgram& program);
+
 // On a device with memory of its own.
 Memory on_device(Device& device, const UOp& kernel);
 void run_on(Device& device, const UOp& kernel, std::span<const Argument> host,
@@ -35,5 +39,9 @@ void run_on(Device& device, const UOp& kernel, std::span<const Argument> host,
 // Opts of these kinds that the kernel takes on a device like that.
 Opts random_opts_for(const UOp& kernel, std::span<const OptKind> kinds, const DeviceSpec& spec,
                      std::mt19937& random);
+
+int count(const LinearProgram& program, Op op);  // its instructions of this op
+
+std::vector<float> counting(size_t n);  // 0, 1, 2, ...
 
 }  // namespace quern

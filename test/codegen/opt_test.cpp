@@ -13,7 +13,6 @@
 #include "quern/ir/node_map.h"
 #include "quern/ir/parse.h"
 #include "quern/ir/spec.h"
-#include "quern/runtime/interp/program.h"
 #include "quern/tensor/tensor.h"
 #include "test/codegen/kernels.h"
 
@@ -22,7 +21,7 @@ namespace {
 
 using testing::HasSubstr;
 
-DeviceSpec plain() {
+DeviceSpec with_vectors() {
   DeviceSpec spec;
   spec.has_fp8 = spec.has_bfloat16 = spec.has_float16 = false;
   spec.vector_bytes = 32;
@@ -105,18 +104,12 @@ const Case kCases[] = {
       SINK(END(STORE(INDEX(PARAM(; 0):float32*[2], r0), REDUCE(REDUCE(%x, r2; {op: MAX}), r1; {op: ADD})), r0)))"},
 };
 
-LinearProgram lowered(const UOp& kernel, const Opts& opts) {
-  const UOp graph = lower_to_program(with_opts(kernel, opts), plain(), OptChoice::best);
+LinearProgram optimised(const UOp& kernel, const Opts& opts) {
+  const UOp graph = lower_to_program(with_opts(kernel, opts), with_vectors(), OptChoice::best);
   check(graph, Level::program, "lower");
   LinearProgram program = linearize(graph);
   check(program);
   return program;
-}
-
-Memory on_interp(const UOp& kernel, const LinearProgram& program) {
-  Memory memory = memory_for(kernel);
-  interp::InterpProgram(program).run(arguments_of(memory), {});
-  return memory;
 }
 
 Opt random_opt(std::mt19937& random) {
@@ -139,7 +132,7 @@ Opts random_opts(const UOp& kernel, std::mt19937& random) {
   for (int i = 0; i < 30 && opts.size() < wanted; i++) {
     opts.push_back(random_opt(random));
     try {
-      (void)lower_to_program(with_opts(kernel, opts), plain(), OptChoice::best);
+      (void)lower_to_program(with_opts(kernel, opts), with_vectors(), OptChoice::best);
     } catch (const Error&) {
       opts.pop_back();
     }
@@ -155,8 +148,8 @@ TEST_P(OptCases, AnyOptsComputeTheSame) {
   std::mt19937 random(11);
   for (int round = 0; round < 40; round++) {
     const Opts opts = random_opts(kernel, random);
-    const LinearProgram program = lowered(kernel, opts);
-    ASSERT_EQ(on_interp(kernel, program), plainly) << to_text(opts) << "\n" << program.text();
+    const LinearProgram program = optimised(kernel, opts);
+    ASSERT_EQ(in_line(kernel, program), plainly) << to_text(opts) << "\n" << program.text();
     if (round % 4 != 0) continue;
     Memory there = memory_for(kernel);
     program_for(Device::get("CPU"), with_opts(kernel, opts))->run(arguments_of(there), {});
@@ -167,8 +160,8 @@ TEST_P(OptCases, AnyOptsComputeTheSame) {
 TEST_P(OptCases, ChosenOptsComputeTheSame) {
   const UOp kernel = parse(GetParam().text);
   const Memory plainly = by_interp(kernel);
-  const LinearProgram program = lowered(kernel, {});
-  EXPECT_EQ(on_interp(kernel, program), plainly) << program.text();
+  const LinearProgram program = optimised(kernel, {});
+  EXPECT_EQ(in_line(kernel, program), plainly) << program.text();
 }
 
 INSTANTIATE_TEST_SUITE_P(Kernels, OptCases, testing::ValuesIn(kCases), [](const auto& given) {
@@ -176,10 +169,6 @@ INSTANTIATE_TEST_SUITE_P(Kernels, OptCases, testing::ValuesIn(kCases), [](const 
   std::ranges::replace(name, ' ', '_');
   return name;
 });
-
-int count(const LinearProgram& program, Op op) {
-  return static_cast<int>(std::ranges::count_if(program.list, [&](const UOp& u) { return u.op() == op; }));
-}
 
 TEST(Opt, Text) {
   const Opts opts = parse_opts(" UPCAST(0, 8) UNROLL(2,4)  NOLOCALS SWAP( 0 , 1 )");
@@ -192,7 +181,7 @@ TEST(Opt, Text) {
 
 std::string refusal(const char* kernel, const char* opts) {
   try {
-    (void)lower_to_program(with_opts(parse(kernel), parse_opts(opts)), plain());
+    (void)lower_to_program(with_opts(parse(kernel), parse_opts(opts)), with_vectors());
   } catch (const Error& e) {
     return e.what();
   }
@@ -227,7 +216,7 @@ TEST(Opt, WhyItDoesNotApply) {
 
 TEST(Opt, AMatmulIsATileInRegisters) {
   const LinearProgram p =
-      lowered(parse(kCases[2].text), parse_opts("UPCAST(1, 8) UPCAST(1, 0) UPCAST(0, 4)"));
+      optimised(parse(kCases[2].text), parse_opts("UPCAST(1, 8) UPCAST(1, 0) UPCAST(0, 4)"));
   EXPECT_EQ(count(p, Op::RANGE), 2);  // rows, and the reduce
   EXPECT_EQ(count(p, Op::DEFINE_REG), 8);
   EXPECT_EQ(count(p, Op::MULACC), 8);
@@ -239,7 +228,7 @@ TEST(Opt, AMatmulIsATileInRegisters) {
 
 TEST(Opt, WhatIsPackedIsReadInOrder) {
   const LinearProgram p =
-      lowered(parse(kCases[2].text), parse_opts("BLOCK(1, 8) PACK(1, 2) UPCAST(1, 8) UPCAST(0, 4)"));
+      optimised(parse(kCases[2].text), parse_opts("BLOCK(1, 8) PACK(1, 2) UPCAST(1, 8) UPCAST(0, 4)"));
   // blocks; the copying over the reduce; rows and the reduce
   EXPECT_EQ(count(p, Op::RANGE), 4);
   EXPECT_EQ(count(p, Op::DEFINE_LOCAL), 1);
@@ -253,7 +242,7 @@ TEST(Opt, WhatIsPackedIsReadInOrder) {
 }
 
 TEST(Opt, AReduceInBlocksKeepsItsSums) {
-  const LinearProgram p = lowered(
+  const LinearProgram p = optimised(
       parse(kCases[2].text),
       parse_opts("BLOCK(1, 8) BLOCK(2, 4) BLOCK(0, 4) PACK(2, 2) PACK(0, 1) UPCAST(1, 8) UPCAST(0, 2)"));
   // blocks of columns, of the reduce, and of rows; rows and the reduce, once for each copy and once for the
@@ -268,15 +257,15 @@ TEST(Opt, AReduceInBlocksKeepsItsSums) {
 
 // A softmax computes each exponential once, and the row goes through LOCAL memory.
 TEST(Opt, CostlyRowsAreKept) {
-  const LinearProgram p = linearize(lower_to_program(parse(kCases[5].text), plain(), OptChoice::best));
+  const LinearProgram p = linearize(lower_to_program(parse(kCases[5].text), with_vectors(), OptChoice::best));
   EXPECT_EQ(count(p, Op::DEFINE_LOCAL), 1);
-  const LinearProgram as_given = linearize(lower_to_program(parse(kCases[5].text), plain()));
+  const LinearProgram as_given = linearize(lower_to_program(parse(kCases[5].text), with_vectors()));
   EXPECT_EQ(count(as_given, Op::DEFINE_LOCAL), 0);
 }
 
 // The loop has no masks; what is left does.
 TEST(Opt, TheLastStepOfAPaddedLoopIsApart) {
-  const LinearProgram p = lowered(parse(kCases[7].text), parse_opts("PADTO(0, 8) UPCAST(0, 8)"));
+  const LinearProgram p = optimised(parse(kCases[7].text), parse_opts("PADTO(0, 8) UPCAST(0, 8)"));
   int masks = 0, plain_stores = 0;
   for (const UOp& u : p.list)
     if (u.op() == Op::STORE) (u.src().size() == 3 ? masks : plain_stores)++;
@@ -285,9 +274,9 @@ TEST(Opt, TheLastStepOfAPaddedLoopIsApart) {
 }
 
 TEST(Opt, PaddedLanesHaveAMask) {
-  const LinearProgram p = lowered(parse(R"(
+  const LinearProgram p = optimised(parse(R"(
       SINK(END(STORE(INDEX(PARAM(; 0):float32*[70], r0[10] * 7 + r1[7]), INDEX(PARAM(; 1):float32*[70], r0 * 7 + r1):float32 * INDEX(PARAM(; 2):float32*[10], r0):float32), r0, r1)))"),
-                                  parse_opts("PADTO(1, 8) UPCAST(1, 8)"));
+                                    parse_opts("PADTO(1, 8) UPCAST(1, 8)"));
   int masks = 0;
   for (const UOp& u : p.list)
     masks += (u.op() == Op::LOAD || u.op() == Op::STORE) && u.src().size() == 3 ? 1 : 0;
@@ -310,7 +299,7 @@ TEST(Opt, WideMasksTouchNothingElse) {
 }
 
 TEST(Opt, SiblingsAreUnrolledAlike) {
-  const LinearProgram p = lowered(parse(kCases[4].text), parse_opts("UNROLL(2, 8) UPCAST(1, 8)"));
+  const LinearProgram p = optimised(parse(kCases[4].text), parse_opts("UNROLL(2, 8) UPCAST(1, 8)"));
   int vectors = 0;
   for (const UOp& u : p.list)
     if (u.op() == Op::LOAD && u.dtype().lanes() == 8 && storage_of(u.src(0)).op() == Op::PARAM) vectors++;
@@ -325,7 +314,7 @@ TEST(Opt, ChosenOptsThatDoNotApplyAreLeftOut) {
       %b = INDEX(PARAM(; 2):float32*[524288], r2 * 8192 + r1[8192]):float32
       %product = END(STORE(INDEX(PARAM(; 0):float32*[524288], r0 * 8192 + r1), REDUCE(%a * %b, r2; {op: ADD})), r0, r1)
       SINK(%product, END(STORE(INDEX(PARAM(; 3):float32*[5], r3[5]), 1.0:float32), r3)))");
-  DeviceSpec spec = plain();
+  DeviceSpec spec = with_vectors();
   spec.compute_units = 4;
   EXPECT_NO_THROW((void)lower(kernel, spec, OptChoice::best));
 }
@@ -333,10 +322,10 @@ TEST(Opt, ChosenOptsThatDoNotApplyAreLeftOut) {
 TEST(Opt, FromTheEnvironment) {
   const UOp kernel = parse(kCases[0].text);
   const env::Override opts("OPTS", "UPCAST(1, 4)");
-  EXPECT_EQ(lower(kernel, plain(), OptChoice::best).opts, Texts{"UPCAST(1, 4)"});
-  EXPECT_TRUE(lower(kernel, plain()).opts.empty());
+  EXPECT_EQ(lower(kernel, with_vectors(), OptChoice::best).opts, Texts{"UPCAST(1, 4)"});
+  EXPECT_TRUE(lower(kernel, with_vectors()).opts.empty());
   const env::Override off("NOOPT", 1);
-  EXPECT_TRUE(lower(kernel, plain(), OptChoice::best).opts.empty());
+  EXPECT_TRUE(lower(kernel, with_vectors(), OptChoice::best).opts.empty());
 }
 
 TEST(Opt, ProgramsAreKeptForWhatIsInForce) {

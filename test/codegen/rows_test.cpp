@@ -12,6 +12,7 @@
 #include "quern/ir/linear.h"
 #include "quern/ir/parse.h"
 #include "quern/runtime/device.h"
+#include "test/codegen/kernels.h"
 
 namespace quern {
 namespace {
@@ -35,9 +36,6 @@ void run(const LinearProgram& program, const std::vector<std::pair<float*, size_
 }
 
 int64_t streamed(const LinearProgram& program) { return std::ranges::count_if(program.list, is_streamed); }
-int64_t number_of(const LinearProgram& program, Op op) {
-  return std::ranges::count_if(program.list, [&](const UOp& u) { return u.op() == op; });
-}
 
 // Small whole numbers, whose sums are exact.
 std::vector<float> numbers(size_t n) {
@@ -166,7 +164,7 @@ TEST(SumRows, ComputesTheSame) {
         s.columns, s.columns, x,
         s.by_vector ? fmt::format(" * INDEX(PARAM(; 2):float32*[{}], r1):float32", s.rows) : "", s.op));
     const LinearProgram program = lower(kernel, spec(), OptChoice::best);
-    EXPECT_EQ(number_of(program, Op::DEFINE_LOCAL), 1) << program.text();
+    EXPECT_EQ(count(program, Op::DEFINE_LOCAL), 1) << program.text();
     std::vector<float> in = numbers(static_cast<size_t>(s.rows) * static_cast<size_t>(s.columns)),
                        by = numbers(static_cast<size_t>(s.rows)), out(static_cast<size_t>(s.columns));
     std::vector<std::pair<float*, size_t>> arrays = {{out.data(), out.size()}, {in.data(), in.size()}};

@@ -38,15 +38,6 @@ LinearProgram lowered(const UOp& kernel, const Opts& opts = {}, OptChoice choice
   return program;
 }
 
-Memory in_line(const UOp& kernel, const LinearProgram& program) {
-  Memory memory = memory_for(kernel);
-  interp::InterpProgram(program).run(arguments_of(memory), {});
-  return memory;
-}
-
-int count(const LinearProgram& program, Op op) {
-  return static_cast<int>(std::ranges::count_if(program.list, [&](const UOp& u) { return u.op() == op; }));
-}
 std::vector<std::string> specials(const LinearProgram& program) {
   std::vector<std::string> found;
   for (const UOp& u : program.list)
@@ -139,7 +130,7 @@ TEST(Workgroups, WhatMustBeInOrderIsDoneByOneThread) {
   }
 }
 
-std::string refusal(const std::string& kernel, const char* opts) {
+std::string refusal_by_gpu(const std::string& kernel, const char* opts) {
   try {
     (void)lower_to_program(with_opts(kernel_named(kernel), parse_opts(opts)), gpu());
   } catch (const Error& e) {
@@ -149,15 +140,15 @@ std::string refusal(const std::string& kernel, const char* opts) {
 }
 
 TEST(Workgroups, WhyAnOptDoesNotApply) {
-  EXPECT_THAT(refusal("matmul", "LOCAL(2, 4)"), HasSubstr("loop 2 is that of a reduce: use GROUP"));
-  EXPECT_THAT(refusal("matmul", "GROUP(0, 4)"), HasSubstr("loop 0 is that of an output: use LOCAL"));
-  EXPECT_THAT(refusal("matmul", "LOCAL(0, 5)"), HasSubstr("5 does not divide the 16 steps of loop 0"));
-  EXPECT_THAT(refusal("matmul", "LOCAL(0, 16) LOCAL(1, 32)"),
+  EXPECT_THAT(refusal_by_gpu("matmul", "LOCAL(2, 4)"), HasSubstr("loop 2 is that of a reduce: use GROUP"));
+  EXPECT_THAT(refusal_by_gpu("matmul", "GROUP(0, 4)"), HasSubstr("loop 0 is that of an output: use LOCAL"));
+  EXPECT_THAT(refusal_by_gpu("matmul", "LOCAL(0, 5)"), HasSubstr("5 does not divide the 16 steps of loop 0"));
+  EXPECT_THAT(refusal_by_gpu("matmul", "LOCAL(0, 16) LOCAL(1, 32)"),
               HasSubstr("512 threads, the device has at most 64"));
-  EXPECT_THAT(refusal("matmul", "NOLOCALS LOCAL(0, 4)"), HasSubstr("NOLOCALS came before it"));
-  EXPECT_THAT(refusal("matmul", "LOCAL(0, 4) NOLOCALS"), HasSubstr("threads already"));
-  EXPECT_THAT(refusal("matmul", "THREAD(0, 4)"), HasSubstr("use LOCAL"));
-  EXPECT_THAT(refusal("staged", "LOCAL(0, 4)"), HasSubstr("its kernel has"));
+  EXPECT_THAT(refusal_by_gpu("matmul", "NOLOCALS LOCAL(0, 4)"), HasSubstr("NOLOCALS came before it"));
+  EXPECT_THAT(refusal_by_gpu("matmul", "LOCAL(0, 4) NOLOCALS"), HasSubstr("threads already"));
+  EXPECT_THAT(refusal_by_gpu("matmul", "THREAD(0, 4)"), HasSubstr("use LOCAL"));
+  EXPECT_THAT(refusal_by_gpu("staged", "LOCAL(0, 4)"), HasSubstr("its kernel has"));
 }
 
 TEST(Workgroups, SymbolicSizesAreGroups) {

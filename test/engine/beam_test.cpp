@@ -9,10 +9,10 @@
 #include "quern/engine/beam.h"
 #include "quern/engine/measure.h"
 #include "quern/ir/env.h"
-#include "quern/ir/parse.h"
 #include "quern/quern.h"
 #include "quern/runtime/counters.h"
 #include "quern/runtime/disk_cache.h"
+#include "test/engine/searched_kernel.h"
 #include "test/runtime/temporary_folder.h"
 
 namespace quern {
@@ -22,14 +22,6 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
-
-UOp matmul_kernel() {
-  return parse(R"(
-      %a = INDEX(PARAM(; 1):float32*[4096], r0[64] * 64 + r2[64, REDUCE]):float32
-      %b = INDEX(PARAM(; 2):float32*[4096], r2 * 64 + r1[64]):float32
-      SINK(END(STORE(INDEX(PARAM(; 0):float32*[4096], r0 * 64 + r1), REDUCE(%a * %b, r2; {op: ADD})), r0, r1)))");
-}
-constexpr Opt kGood = {OptKind::UPCAST, 0, 4};
 
 // The first is measured although no time is left.
 TEST(Beam, NoTimeIsLeft) {

@@ -7,6 +7,7 @@
 #include "quern/engine/schedule_cache.h"
 #include "quern/ir/movement.h"
 #include "quern/tensor/tensor.h"
+#include "test/engine/tensors.h"
 #include "test/error_of.h"
 
 namespace quern {
@@ -14,8 +15,6 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-using Floats = std::vector<float>;
 
 UOp parameter(const Ints& shape, int64_t slot) {
   return UOp::make(Op::PARAM, dtypes::float32, sizes_of(shape), slot);
@@ -25,7 +24,7 @@ UOp call(const UOp& body, UOps arguments, bool precompile, const std::string& na
   return UOp::make(Op::FUNCTION, body.op() == Op::TUPLE ? dtypes::void_ : body.dtype(), arguments,
                    FunctionArg{.name = name, .precompile = precompile});
 }
-Tensor numbers(const Shape& shape, int seed) {
+Tensor small_numbers(const Shape& shape, int seed) {
   int64_t n = 1;
   for (const Dim& d : shape) n *= d.value();
   Floats values;
@@ -40,9 +39,9 @@ UOp layer_body() {
 }
 
 Tensor chain(int layers, bool precompile) {
-  Tensor x = numbers({8, 8}, 1);
+  Tensor x = small_numbers({8, 8}, 1);
   for (int i = 0; i < layers; i++)
-    x = Tensor(call(layer_body(), {x.uop(), numbers({8, 8}, i).uop()}, precompile));
+    x = Tensor(call(layer_body(), {x.uop(), small_numbers({8, 8}, i).uop()}, precompile));
   return x;
 }
 
@@ -72,17 +71,18 @@ TEST(Function, EqualKernelsAreEqualNodes) {
 TEST(Function, SeveralValues) {
   const Tensor x(parameter({4}, 0)), y(parameter({4}, 1));
   const UOp body = UOp::make(Op::TUPLE, dtypes::void_, {(x + y).uop(), (x * y).sum().uop(), x.uop()});
-  const UOp both = call(body, {numbers({4}, 0).uop(), numbers({4}, 1).uop()}, true);
+  const UOp both = call(body, {small_numbers({4}, 0).uop(), small_numbers({4}, 1).uop()}, true);
   auto get = [&](int64_t i) { return Tensor(UOp::make(Op::GETTUPLE, dtypes::float32, {both}, i)); };
   const Tensor sum = get(0), product = get(1), first = get(2);
   Tensor::realize_all({sum, product, first});
-  EXPECT_EQ(sum.to_vector<float>(), (numbers({4}, 0) + numbers({4}, 1)).to_vector<float>());
-  EXPECT_EQ(product.to_vector<float>(), (numbers({4}, 0) * numbers({4}, 1)).sum().to_vector<float>());
-  EXPECT_EQ(first.to_vector<float>(), numbers({4}, 0).to_vector<float>());
+  EXPECT_EQ(sum.to_vector<float>(), (small_numbers({4}, 0) + small_numbers({4}, 1)).to_vector<float>());
+  EXPECT_EQ(product.to_vector<float>(),
+            (small_numbers({4}, 0) * small_numbers({4}, 1)).sum().to_vector<float>());
+  EXPECT_EQ(first.to_vector<float>(), small_numbers({4}, 0).to_vector<float>());
 }
 
 TEST(Function, ArgumentsAreViewsConstantsAndComputed) {
-  const Tensor x = numbers({8, 8}, 2), w = numbers({8, 8}, 3);
+  const Tensor x = small_numbers({8, 8}, 2), w = small_numbers({8, 8}, 3);
   auto run = [&](bool precompile) {
     const Tensor a(call(layer_body(), {x.permute({1, 0}).uop(), (w * 2.0).uop()}, precompile));
     const Tensor b(call(layer_body(), {a.uop(), Tensor::ones({8, 8}).uop()}, precompile));
@@ -93,7 +93,7 @@ TEST(Function, ArgumentsAreViewsConstantsAndComputed) {
 }
 
 TEST(Function, MemoryInTheBodyIsAnArgument) {
-  const Tensor weight = numbers({4}, 2), x = numbers({4}, 1);
+  const Tensor weight = small_numbers({4}, 2), x = small_numbers({4}, 1);
   for (const bool precompile : {false, true}) {
     const UOp body = (Tensor(parameter({4}, 0)) * weight).uop();
     const Tensor y(call(body, {x.uop()}, precompile));
@@ -108,14 +108,14 @@ TEST(Function, FunctionsInFunctions) {
       const Tensor p(parameter({4}, 0)), q(parameter({4}, 1));
       // The parameters change places on the way in.
       const UOp body = (Tensor(call(inner, {q.uop(), p.uop()}, inner_kept, "inner")) + p).uop();
-      const Tensor a = numbers({4}, 1), b = numbers({4}, 4);
+      const Tensor a = small_numbers({4}, 1), b = small_numbers({4}, 4);
       const Tensor y(call(body, {a.uop(), b.uop()}, outer_kept, "outer"));
       EXPECT_EQ(y.to_vector<float>(), (b * 2.0 + a + a).to_vector<float>()) << outer_kept << inner_kept;
     }
 }
 
 TEST(Function, Gradients) {
-  const Tensor x = numbers({8, 8}, 2), w = numbers({8, 8}, 3);
+  const Tensor x = small_numbers({8, 8}, 2), w = small_numbers({8, 8}, 3);
   auto gradients = [&](bool precompile) {
     const Tensor y(call(layer_body(), {x.uop(), w.uop()}, precompile));
     const std::vector<Tensor> g = (y * y).sum().gradient({x, w});
@@ -129,7 +129,7 @@ TEST(Function, Gradients) {
 
 TEST(Function, OnSeveralDevices) {
   const std::vector<std::string> devices{"INTERP", "INTERP:1"};
-  const Tensor x = numbers({8, 8}, 2), w = numbers({8, 8}, 3);
+  const Tensor x = small_numbers({8, 8}, 2), w = small_numbers({8, 8}, 3);
   const Tensor y(call(layer_body(), {x.shard(devices, 0).uop(), w.shard(devices).uop()}, true));
   EXPECT_EQ(y.to_vector<float>(), (x.matmul(w).tanh() + x).to_vector<float>());
 }
@@ -139,18 +139,19 @@ TEST(Function, WrongArguments) {
     auto run = [&](const UOps& arguments) {
       return error_of([&] { Tensor(call(layer_body(), arguments, precompile)).realize(); });
     };
-    const UOp x = numbers({8, 8}, 1).uop();
+    const UOp x = small_numbers({8, 8}, 1).uop();
     EXPECT_THAT(run({x}), HasSubstr("function layer: it has a parameter 1, but 1 arguments were given"));
-    EXPECT_THAT(run({x, numbers({8, 4}, 1).uop()}),
+    EXPECT_THAT(run({x, small_numbers({8, 4}, 1).uop()}),
                 HasSubstr("function layer: argument 1 is float32 (8, 4), expected float32 (8, 8)"));
-    EXPECT_THAT(run({x, numbers({8, 8}, 1).cast(dtypes::int32).uop()}), HasSubstr("expected float32 (8, 8)"));
+    EXPECT_THAT(run({x, small_numbers({8, 8}, 1).cast(dtypes::int32).uop()}),
+                HasSubstr("expected float32 (8, 8)"));
   }
 }
 
 TEST(Function, TooDeep) {
   UOp body = (Tensor(parameter({4}, 0)) + 1.0).uop();
   for (int i = 0; i < 200; i++) body = (Tensor(call(body, {parameter({4}, 0)}, true)) + 1.0).uop();
-  EXPECT_THAT(error_of([&] { Tensor(call(body, {numbers({4}, 1).uop()}, true)).realize(); }),
+  EXPECT_THAT(error_of([&] { Tensor(call(body, {small_numbers({4}, 1).uop()}, true)).realize(); }),
               HasSubstr("the most is 64"));
 }
 

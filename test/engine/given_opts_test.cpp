@@ -17,9 +17,7 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-Tensor numbers() {
-  return Tensor::arange(64 * 32, {.device = "CPU"}).reshape({64, 32}).cast(dtypes::float32);
-}
+Tensor matrix() { return Tensor::arange(64 * 32, {.device = "CPU"}).reshape({64, 32}).cast(dtypes::float32); }
 
 // What DEBUG=2 prints of the kernels that run.
 std::string kernels_of(const Tensor& x) {
@@ -30,14 +28,14 @@ std::string kernels_of(const Tensor& x) {
 }
 
 TEST(GivenOpts, OfContiguousAreThoseOfItsKernel) {
-  const Tensor x = numbers().contiguous().realize();
+  const Tensor x = matrix().contiguous().realize();
   const Tensor y = (x * 2.0 + 1.0).contiguous("UPCAST(0, 4) UPCAST(0, 2)");
   EXPECT_THAT(kernels_of(y), HasSubstr("UPCAST(0, 4) UPCAST(0, 2)"));
   EXPECT_EQ(y.to_vector<float>(), (x * 2.0 + 1.0).to_vector<float>());
 }
 
 TEST(GivenOpts, OfSomethingInTheMiddle) {
-  const Tensor x = numbers().contiguous().realize();
+  const Tensor x = matrix().contiguous().realize();
   const Tensor y = (x * 2.0).sum(1).contiguous("UNROLL(1, 8)").exp2().sum();
   const std::string kernels = kernels_of(y);
   EXPECT_EQ(kernels.find("UNROLL(1, 8)"), kernels.rfind("UNROLL(1, 8)")) << kernels;
@@ -45,7 +43,7 @@ TEST(GivenOpts, OfSomethingInTheMiddle) {
 }
 
 TEST(GivenOpts, OfSomethingThatIsAssigned) {
-  const Tensor x = numbers().contiguous().realize(),
+  const Tensor x = matrix().contiguous().realize(),
                y = Tensor::zeros({64, 32}, {.device = "CPU"}).contiguous().realize();
   y.assign((x + 1.0).contiguous("UPCAST(0, 4)"));
   EXPECT_THAT(kernels_of(y), HasSubstr("UPCAST(0, 4)"));
@@ -53,24 +51,24 @@ TEST(GivenOpts, OfSomethingThatIsAssigned) {
 }
 
 TEST(GivenOpts, SurviveContiguousAroundThem) {
-  const Tensor x = numbers().contiguous().realize();
+  const Tensor x = matrix().contiguous().realize();
   EXPECT_THAT(kernels_of((x * 3.0).contiguous("UPCAST(0, 2)").contiguous()), HasSubstr("UPCAST(0, 2)"));
 }
 
 TEST(GivenOpts, OfWhatIsInMemoryAreThoseOfACopy) {
-  const Tensor x = numbers().contiguous().realize(), y = x.contiguous("UPCAST(0, 4)");
+  const Tensor x = matrix().contiguous().realize(), y = x.contiguous("UPCAST(0, 4)");
   EXPECT_THAT(kernels_of(y), HasSubstr("UPCAST(0, 4)"));
   EXPECT_EQ(y.to_vector<float>(), x.to_vector<float>());
 }
 
 TEST(GivenOpts, HaveGradients) {
-  const Tensor x = numbers().contiguous().realize().set_requires_grad();
+  const Tensor x = matrix().contiguous().realize().set_requires_grad();
   (x * x).contiguous("UPCAST(0, 4)").sum().backward();
   EXPECT_EQ(x.grad()->to_vector<float>(), (x.detach() * 2.0).to_vector<float>());
 }
 
 TEST(GivenOpts, ThatDoNotApplyAreErrors) {
-  const Tensor x = numbers().contiguous().realize();
+  const Tensor x = matrix().contiguous().realize();
   EXPECT_THAT(error_of([&] { (x + 2.0).contiguous("UPCAST(0, 7)").realize(); }), HasSubstr("UPCAST(0, 7)"));
   EXPECT_THAT(error_of([&] { (x + 2.0).contiguous("UPCAST(9, 2)").realize(); }), HasSubstr("UPCAST(9, 2)"));
   EXPECT_THAT(error_of([&] { (x + 2.0).contiguous("FASTER(1)").realize(); }), HasSubstr("FASTER"));
@@ -93,7 +91,7 @@ class OptsFile : public testing::Test {
 TEST_F(OptsFile, HasOptsByTheNamesOfKernels) {
   write("# a comment\n\ne_64_32: UPCAST(0, 2) UPCAST(0, 4)\r\nr_7: UPCAST(0, 7)\n");
   const env::Override given("OPTS", opts());
-  const Tensor x = numbers().contiguous().realize();
+  const Tensor x = matrix().contiguous().realize();
   EXPECT_THAT(kernels_of(x * 5.0 + 3.0), HasSubstr("UPCAST(0, 2) UPCAST(0, 4)"));
   const Tensor chosen = x.sum(1);
   EXPECT_THAT(kernels_of(chosen), Not(HasSubstr("UPCAST(0, 2)"))) << "of another name: chosen as ever";
@@ -101,7 +99,7 @@ TEST_F(OptsFile, HasOptsByTheNamesOfKernels) {
 }
 
 TEST_F(OptsFile, IsReadWithCare) {
-  const Tensor x = numbers().contiguous().realize();
+  const Tensor x = matrix().contiguous().realize();
   const env::Override given("OPTS", opts());
   EXPECT_THAT(error_of([&] { (x + 11.0).realize(); }), HasSubstr("cannot be read"));
   std::filesystem::create_directory(path_);

@@ -5,7 +5,7 @@
 #include "quern/engine/jit.h"
 #include "quern/ir/env.h"
 #include "quern/runtime/device.h"
-#include "test/engine/several_devices.h"
+#include "test/engine/tensors.h"
 
 namespace quern {
 namespace {

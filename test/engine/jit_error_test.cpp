@@ -3,15 +3,13 @@
 #include <gtest/gtest.h>
 
 #include "quern/engine/jit.h"
-#include "test/engine/several_devices.h"
+#include "test/engine/tensors.h"
 
 namespace quern {
 namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-Tensor row(const Floats& values) { return Tensor::from(values); }
 
 TEST(JitErrors, AnotherShapeDtypeOrDevice) {
   auto f = jit([](const Tensor& x, const Tensor& y) { return x + y; });

@@ -6,14 +6,12 @@
 #include "quern/engine/schedule_cache.h"
 #include "quern/ir/env.h"
 #include "quern/runtime/counters.h"
-#include "test/engine/several_devices.h"
+#include "test/engine/tensors.h"
 
 namespace quern {
 namespace {
 
 using testing::ElementsAre;
-
-Tensor row(const Floats& values) { return Tensor::from(values); }
 
 TEST(Jit, RunsTwiceAndIsReplayedAfterThat) {
   int calls = 0;

@@ -13,7 +13,7 @@
 #include "quern/runtime/buffer.h"
 #include "quern/runtime/counters.h"
 #include "quern/tensor/tensor.h"
-#include "test/engine/several_devices.h"
+#include "test/engine/tensors.h"
 
 namespace quern {
 namespace {

@@ -7,7 +7,7 @@
 #include <random>
 
 #include "quern/tensor/tensor.h"
-#include "test/engine/several_devices.h"
+#include "test/engine/tensors.h"
 
 namespace quern {
 namespace {

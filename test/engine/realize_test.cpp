@@ -16,6 +16,7 @@
 #include "quern/runtime/buffer.h"
 #include "quern/runtime/counters.h"
 #include "quern/tensor/tensor.h"
+#include "test/engine/tensors.h"
 #include "test/error_of.h"
 #include "test/tensor/reference.h"
 
@@ -24,8 +25,6 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-using Floats = std::vector<float>;
 
 Tensor counting(const Shape& shape) {
   int64_t n = 1;

@@ -9,7 +9,7 @@
 #include "quern/codegen/actions.h"
 #include "quern/engine/search.h"
 #include "quern/engine/search_report.h"
-#include "quern/ir/parse.h"
+#include "test/engine/searched_kernel.h"
 
 namespace quern {
 namespace {
@@ -17,12 +17,6 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-UOp matmul_kernel() {
-  return parse(R"(
-      %a = INDEX(PARAM(; 1):float32*[4096], r0[64] * 64 + r2[64, REDUCE]):float32
-      %b = INDEX(PARAM(; 2):float32*[4096], r2 * 64 + r1[64]):float32
-      SINK(END(STORE(INDEX(PARAM(; 0):float32*[4096], r0 * 64 + r1), REDUCE(%a * %b, r2; {op: ADD})), r0, r1)))");
-}
 DeviceSpec plain() {
   DeviceSpec spec;
   spec.vector_bytes = 32;
@@ -64,7 +58,7 @@ class MadeUp : public Measurer {
 };
 
 bool has(const Opts& opts, const Opt& opt) { return std::ranges::find(opts, opt) != opts.end(); }
-constexpr Opt kGood = {OptKind::UPCAST, 0, 4}, kBetter = {OptKind::UNROLL, 2, 8};
+constexpr Opt kBetter = {OptKind::UNROLL, 2, 8};
 
 // What helps is found over several rounds.
 TEST(Search, FindsWhatIsFastest) {

@@ -12,7 +12,7 @@ namespace {
 
 using testing::HasSubstr;
 
-std::string wrong(const std::string& text) {
+std::string wrong_gguf(const std::string& text) {
   return error_in(text,
                   [](auto bytes, const auto& name, const auto& keep) { gguf_parse(bytes, name, keep); });
 }
@@ -85,11 +85,11 @@ struct Model {
 };
 
 TEST(GgufErrors, EveryField) {
-  ASSERT_EQ(wrong(Model().str()), "");
+  ASSERT_EQ(wrong_gguf(Model().str()), "");
   const auto with = [](auto change) {
     Model m;
     change(m);
-    return wrong(m.str());
+    return wrong_gguf(m.str());
   };
   const auto number = [](auto... parts) {
     Draft d;
@@ -147,7 +147,7 @@ TEST(GgufErrors, EveryField) {
   Model twice;
   twice.values = 2,
   twice.value = Draft().put<uint32_t>(1).put<uint64_t>(1).text("k").put<uint32_t>(4).put<uint32_t>(1).str();
-  EXPECT_THAT(wrong(twice.str()), HasSubstr("the key 'k' stands in it twice"));
+  EXPECT_THAT(wrong_gguf(twice.str()), HasSubstr("the key 'k' stands in it twice"));
 }
 
 TEST(GgufErrors, EveryTruncation) {
@@ -155,16 +155,16 @@ TEST(GgufErrors, EveryTruncation) {
   ASSERT_FALSE(whole.empty());
   for (size_t n = 0; n < whole.size() - 32;
        n += n < 1600 ? 1 : 61)  // up to 31 bytes of padding stand at the end
-    EXPECT_NE(wrong(whole.substr(0, n)), "") << n;
+    EXPECT_NE(wrong_gguf(whole.substr(0, n)), "") << n;
 }
 
 TEST(Gguf, EmptyOnes) {
   Model m;
   m.size = 0;
-  EXPECT_EQ(wrong(m.str()), "");
+  EXPECT_EQ(wrong_gguf(m.str()), "");
   m.type = 12;
-  EXPECT_EQ(wrong(m.str()), "");
-  EXPECT_EQ(wrong(Draft().text("GGUF").put<uint32_t>(3).put<uint64_t>(0).put<uint64_t>(0).str()), "");
+  EXPECT_EQ(wrong_gguf(m.str()), "");
+  EXPECT_EQ(wrong_gguf(Draft().text("GGUF").put<uint32_t>(3).put<uint64_t>(0).put<uint64_t>(0).str()), "");
 }
 
 }  // namespace

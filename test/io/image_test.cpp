@@ -17,7 +17,7 @@ using testing::HasSubstr;
 
 const std::string kData = "test/io/data/";
 
-std::string wrong(const std::string& text) {
+std::string wrong_image(const std::string& text) {
   return error_in(text, [](auto bytes, const auto& name, const auto&) { image_parse(bytes, name); });
 }
 
@@ -70,17 +70,18 @@ TEST(ImageErrors, WhatCannotBeSaved) {
 }
 
 TEST(ImageErrors, DamagedOnes) {
-  EXPECT_THAT(wrong(""), HasSubstr("neither a PNG nor a JPEG"));
-  EXPECT_THAT(wrong("GIF89a"), HasSubstr("neither a PNG nor a JPEG"));
+  EXPECT_THAT(wrong_image(""), HasSubstr("neither a PNG nor a JPEG"));
+  EXPECT_THAT(wrong_image("GIF89a"), HasSubstr("neither a PNG nor a JPEG"));
   for (const char* name : {"rgb.png", "palette.png", "grey.jpg", "progressive.jpg"}) {
     const std::string whole = read_bytes(kData + name);
-    ASSERT_EQ(wrong(whole), "") << name;
-    for (size_t n = 0; n + 16 < whole.size(); n += 7) EXPECT_NE(wrong(whole.substr(0, n)), "") << name << n;
+    ASSERT_EQ(wrong_image(whole), "") << name;
+    for (size_t n = 0; n + 16 < whole.size(); n += 7)
+      EXPECT_NE(wrong_image(whole.substr(0, n)), "") << name << n;
   }
   std::string large = read_bytes(kData + "rgb.png");
   large.replace(16, 8,
                 "\x7f\xff\xff\xff\x7f\xff\xff\xff");  // width and height; the checksum is wrong now too
-  EXPECT_NE(wrong(large), "");
+  EXPECT_NE(wrong_image(large), "");
 }
 
 }  // namespace

@@ -32,7 +32,7 @@ Tensor parsed(const std::string& text) {
   const Memory memory(text);
   return npy_parse(memory.span(), "f", memory.bytes);
 }
-std::string wrong(const std::string& text) {
+std::string wrong_npy(const std::string& text) {
   return error_in(text, [](auto bytes, const auto& name, const auto& keep) { npy_parse(bytes, name, keep); });
 }
 std::string bytes_of(const std::vector<float>& values) {
@@ -76,7 +76,7 @@ TEST(Npy, OrdersOfAxesAndBytes) {
 
 TEST(NpyErrors, EveryFieldOfTheHeader) {
   const std::string data(8, '\0'), good = header("'<f4'", "False", "(2,)");
-  ASSERT_EQ(wrong(npy(good, data)), "");
+  ASSERT_EQ(wrong_npy(npy(good, data)), "");
   const std::vector<std::pair<std::string, std::string>> cases = {
       {npy(header("'<f4'", "False", "(3,)"), data), "8 bytes of numbers, its shape (3,) of float32 needs 12"},
       {npy(header("'<f4'", "False", "(1,)"), data), "needs 4"},
@@ -111,9 +111,9 @@ TEST(NpyErrors, EveryFieldOfTheHeader) {
       {Draft().text("\x93NUMPY\2").put<uint8_t>(0).put<uint32_t>(0xffffffff).str(), "are allowed"},
       {Draft().text("\x93NUMPY\1").put<uint8_t>(0).put<uint16_t>(100).str(), "it is cut off"},
   };
-  for (const auto& [text, says] : cases) EXPECT_THAT(wrong(text), HasSubstr(says)) << text;
+  for (const auto& [text, says] : cases) EXPECT_THAT(wrong_npy(text), HasSubstr(says)) << text;
   const std::string whole = npy(good, data);
-  for (size_t n = 0; n < whole.size(); n++) EXPECT_NE(wrong(whole.substr(0, n)), "") << n;
+  for (size_t n = 0; n < whole.size(); n++) EXPECT_NE(wrong_npy(whole.substr(0, n)), "") << n;
 }
 
 TEST(NpyErrors, WhatCannotBeSaved) {

@@ -21,7 +21,7 @@ using testing::HasSubstr;
 std::string file_of(const std::string& header, const std::string& data) {
   return Draft().put<uint64_t>(header.size()).text(header).text(data).str();
 }
-std::string wrong(const std::string& header, const std::string& data = std::string(8, '\0')) {
+std::string wrong_safetensors(const std::string& header, const std::string& data = std::string(8, '\0')) {
   return error_in(file_of(header, data),
                   [](auto bytes, const auto& name, const auto& keep) { safe_parse(bytes, name, keep); });
 }
@@ -83,8 +83,8 @@ TEST(SafeTensors, EmptyFilesOfTensors) {
   const TemporaryFolder folder;
   safe_save({}, folder / "a");
   EXPECT_TRUE(safe_load(folder / "a").empty());
-  EXPECT_EQ(wrong("{}", ""), "");
-  EXPECT_EQ(wrong("{}    ", ""), "");
+  EXPECT_EQ(wrong_safetensors("{}", ""), "");
+  EXPECT_EQ(wrong_safetensors("{}    ", ""), "");
 }
 
 TEST(SafeTensorsErrors, EveryFieldOfTheHeader) {
@@ -92,7 +92,7 @@ TEST(SafeTensorsErrors, EveryFieldOfTheHeader) {
     return fmt::format(R"({{"x":{{"dtype":{},"shape":{},"data_offsets":{}}}}})", dtype, shape, offsets);
   };
   const std::string f32 = R"("F32")";
-  ASSERT_EQ(wrong(entry(f32, "[2]", "[0,8]")), "");
+  ASSERT_EQ(wrong_safetensors(entry(f32, "[2]", "[0,8]")), "");
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"", "does not begin with {"},
       {"[]", "does not begin with {"},
@@ -136,7 +136,7 @@ TEST(SafeTensorsErrors, EveryFieldOfTheHeader) {
       {"{\"x\":" + std::string(100'000, '[') + std::string(100'000, ']') + "}", "too deeply"},
   };
   for (const auto& [header, says] : cases)
-    EXPECT_THAT(wrong(header), HasSubstr(says)) << header.substr(0, 200);
+    EXPECT_THAT(wrong_safetensors(header), HasSubstr(says)) << header.substr(0, 200);
 }
 
 TEST(SafeTensorsErrors, LengthsOfTheHeader) {

@@ -117,7 +117,7 @@ std::string archive(const std::string& pickle, const std::string& order = "littl
   return zip_of(
       {{"archive/data.pkl", pickle}, {"archive/byteorder", order}, {"archive/data/0", std::string(8, '\1')}});
 }
-std::string wrong(const std::string& file) {
+std::string wrong_torch(const std::string& file) {
   return error_in(file,
                   [](auto bytes, const auto& name, const auto& keep) { torch_parse(bytes, name, keep); });
 }
@@ -138,17 +138,18 @@ TEST(Torch, APickleWrittenByHand) {
   const Memory memory(archive(pickle("}" + text("x") + tensor() + "s")));
   const StateDict all = torch_parse(memory.span(), "f", memory.bytes);
   EXPECT_EQ(all.at("x").to_vector<uint8_t>(), (std::vector<uint8_t>{1, 1, 1}));
-  EXPECT_EQ(wrong(archive(pickle("N"))), "");
-  EXPECT_EQ(wrong(archive(pickle("ccollections\nOrderedDict\n)R}bK\1K\2s"))), "");
+  EXPECT_EQ(wrong_torch(archive(pickle("N"))), "");
+  EXPECT_EQ(wrong_torch(archive(pickle("ccollections\nOrderedDict\n)R}bK\1K\2s"))), "");
 }
 
 TEST(TorchErrors, NothingElseIsCalled) {
-  EXPECT_THAT(wrong(archive(pickle("cos\nsystem\n" + text("touch /tmp/x") + "\x85R"))),
+  EXPECT_THAT(wrong_torch(archive(pickle("cos\nsystem\n" + text("touch /tmp/x") + "\x85R"))),
               HasSubstr("'os.system'"));
-  EXPECT_THAT(wrong(archive(pickle("cbuiltins\neval\n"))), HasSubstr("asks for 'builtins.eval'"));
-  EXPECT_THAT(wrong(archive(pickle(text("posix") + text("system") + "\x93"))), HasSubstr("'posix.system'"));
-  EXPECT_THAT(wrong(archive(pickle("ctorch\nload\n"))), HasSubstr("'torch.load'"));
-  EXPECT_THAT(wrong(archive(pickle("ctorch.\nFloatStorage\n"))), HasSubstr("'torch..FloatStorage'"));
+  EXPECT_THAT(wrong_torch(archive(pickle("cbuiltins\neval\n"))), HasSubstr("asks for 'builtins.eval'"));
+  EXPECT_THAT(wrong_torch(archive(pickle(text("posix") + text("system") + "\x93"))),
+              HasSubstr("'posix.system'"));
+  EXPECT_THAT(wrong_torch(archive(pickle("ctorch\nload\n"))), HasSubstr("'torch.load'"));
+  EXPECT_THAT(wrong_torch(archive(pickle("ctorch.\nFloatStorage\n"))), HasSubstr("'torch..FloatStorage'"));
 }
 
 TEST(TorchErrors, Pickles) {
@@ -184,14 +185,14 @@ TEST(TorchErrors, Pickles) {
       {pickle("ccollections\nOrderedDict\n]K\1a\x85R"), "no pairs"},
   };
   for (const auto& [bytes, says] : cases)
-    EXPECT_THAT(wrong(archive(bytes)), HasSubstr(says)) << testing::PrintToString(bytes);
+    EXPECT_THAT(wrong_torch(archive(bytes)), HasSubstr(says)) << testing::PrintToString(bytes);
 }
 
 // Lists of lists of the same lists: few bytes, more names than atoms.
 TEST(TorchErrors, ListsThatContainEachOtherOften) {
   std::string inside = "]";
   for (int i = 0; i < 40; i++) inside += "q\1]h\1ah\1a";
-  EXPECT_THAT(wrong(archive(pickle(inside))), HasSubstr("too often"));
+  EXPECT_THAT(wrong_torch(archive(pickle(inside))), HasSubstr("too often"));
 }
 
 TEST(TorchErrors, Tensors) {
@@ -216,16 +217,16 @@ TEST(TorchErrors, Tensors) {
       {"ctorch._utils\n_rebuild_parameter\nctorch\nSize\n)R\x85R", "is made by 'torch.Size'"},
   };
   for (const auto& [bytes, says] : cases)
-    EXPECT_THAT(wrong(archive(pickle(bytes))), HasSubstr(says)) << testing::PrintToString(bytes);
+    EXPECT_THAT(wrong_torch(archive(pickle(bytes))), HasSubstr(says)) << testing::PrintToString(bytes);
 }
 
 TEST(TorchErrors, Files) {
-  EXPECT_THAT(wrong(archive(pickle("N"), "big")), HasSubstr("not little endian"));
-  EXPECT_THAT(wrong("\x80\2\x8a\n"), HasSubstr("before 1.6"));
-  EXPECT_THAT(wrong(""), HasSubstr("0 bytes"));
+  EXPECT_THAT(wrong_torch(archive(pickle("N"), "big")), HasSubstr("not little endian"));
+  EXPECT_THAT(wrong_torch("\x80\2\x8a\n"), HasSubstr("before 1.6"));
+  EXPECT_THAT(wrong_torch(""), HasSubstr("0 bytes"));
   EXPECT_THAT(error_of([] { torch_load("test/io/data/blocks.npz"); }), HasSubstr("no data.pkl"));
   const std::string whole = archive(pickle(tensor()));
-  for (size_t n = 0; n < whole.size(); n++) EXPECT_NE(wrong(whole.substr(0, n)), "") << n;
+  for (size_t n = 0; n < whole.size(); n++) EXPECT_NE(wrong_torch(whole.substr(0, n)), "") << n;
 }
 
 }  // namespace

@@ -15,7 +15,9 @@ struct Interval {
   int min, max;
 };
 
-UOp var(const char* name, Interval i, DType dtype) { return UOp::variable(name, i.min, i.max, dtype); }
+UOp variable_in(const char* name, Interval i, DType dtype) {
+  return UOp::variable(name, i.min, i.max, dtype);
+}
 
 // Every interval of small numbers, and those at the limits of bytes (for index, which does not wrap, only the
 // former).
@@ -46,7 +48,7 @@ wide exact(Op op, wide x, wide y) {
 }
 
 void check_binary(Op op, DType dtype, Interval i, Interval j) {
-  const UOp u = UOp::alu(op, {var("a", i, dtype), var("b", j, dtype)});
+  const UOp u = UOp::alu(op, {variable_in("a", i, dtype), variable_in("b", j, dtype)});
   const Bounds bounds = u.bounds();
   wide least = int_max(dtypes::int64), most = int_min(dtypes::int64);
   bool wraps = false;
@@ -88,7 +90,7 @@ TEST(BoundsProperty, HoldEveryValueOfUnaryOpsAndCasts) {
                              dtypes::int16, dtypes::uint64, dtypes::index};
   for (const DType dtype : {dtypes::int8, dtypes::uint8, dtypes::index})
     for (const Interval i : intervals(dtype)) {
-      const UOp a = var("a", i, dtype);
+      const UOp a = variable_in("a", i, dtype);
       std::vector<UOp> all = {UOp::alu(Op::NEG, {a})};
       for (const DType d : to)
         if (d != dtype) all.push_back(a.cast(d));

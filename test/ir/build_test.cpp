@@ -6,18 +6,17 @@
 
 #include "quern/ir/uop.h"
 #include "test/error_of.h"
+#include "test/ir/variables.h"
 
 namespace quern {
 namespace {
 
 using testing::HasSubstr;
 
-UOp var(const char* name, int64_t min = 0, int64_t max = 100) { return UOp::variable(name, min, max); }
-
 // ---- makers
 
 TEST(Variable, IsCheckedWhenMade) {
-  EXPECT_EQ(error_of([] { var("n", 3, 2); }), "variable n: its least value 3 is above its greatest 2");
+  EXPECT_EQ(error_of([] { variable("n", 3, 2); }), "variable n: its least value 3 is above its greatest 2");
   EXPECT_THAT(error_of<DTypeError>([] { UOp::variable("n", 0, 1, dtypes::float32); }), HasSubstr("float32"));
   EXPECT_THAT(error_of<DTypeError>([] { UOp::variable("n", 0, 1, dtypes::int32.vec(2)); }),
               HasSubstr("int32x2"));
@@ -26,7 +25,7 @@ TEST(Variable, IsCheckedWhenMade) {
 }
 
 TEST(Variable, IsBoundAndUnbound) {
-  const UOp n = var("n", 1, 8), bound = n.bind(5);
+  const UOp n = variable("n", 1, 8), bound = n.bind(5);
   EXPECT_EQ(bound.op(), Op::BIND);
   EXPECT_EQ(bound.unbind(), std::pair(n, int64_t{5}));
   EXPECT_EQ(bound.vmin(), 1);  // the variable's: what is computed serves for other values, too
@@ -75,7 +74,7 @@ TEST(Constant, Questions) {
   EXPECT_TRUE(UOp::invalid().is_invalid());
   EXPECT_FALSE(UOp::invalid().equals(0));
   EXPECT_FALSE(UOp::invalid().is_int_const());
-  EXPECT_FALSE(var("n").is_invalid());
+  EXPECT_FALSE(variable("n").is_invalid());
   EXPECT_EQ(UOp::constant(dtypes::uint64, int_max(dtypes::uint64)).int_value(), int_max(dtypes::uint64));
 }
 
@@ -109,7 +108,7 @@ TEST(Bitcast, KeepsLanesAndBits) {
 // ---- operators
 
 TEST(Operators, MakeTheOpsTheySay) {
-  const UOp a = var("a"), b = var("b");
+  const UOp a = variable("a"), b = variable("b");
   const UOp f = UOp::constant(dtypes::float32, 2.0);
   EXPECT_EQ((a + b).op(), Op::ADD);
   EXPECT_TRUE(same(a - b, a + b * -1));

@@ -10,16 +10,10 @@
 #include <vector>
 
 #include "quern/ir/error.h"
+#include "test/ir/scalars.h"
 
 namespace quern {
 namespace {
-
-constexpr double kInf = std::numeric_limits<double>::infinity();
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-
-constexpr DType kIntegers[] = {dtypes::index, dtypes::int8,   dtypes::uint8, dtypes::int16, dtypes::uint16,
-                               dtypes::int32, dtypes::uint32, dtypes::int64, dtypes::uint64};
-constexpr DType kNarrowFloats[] = {dtypes::fp8e4m3, dtypes::fp8e5m2, dtypes::float16, dtypes::bfloat16};
 
 Const eval_in(Op op, DType dtype, std::initializer_list<Const> args) {
   const DType out = is_comparison(op) ? dtypes::bool_ : dtype;
@@ -39,8 +33,6 @@ double real(Op op, DType dtype, double a, double b) {
 double real(Op op, DType dtype, double a, double b, double c) {
   return eval_in(op, dtype, {make_const(dtype, a), make_const(dtype, b), make_const(dtype, c)}).as_float();
 }
-
-bool same(double a, double b) { return Const::of_float(a) == Const::of_float(b); }
 
 // ---- Integers
 

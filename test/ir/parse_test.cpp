@@ -13,25 +13,21 @@ namespace {
 
 using namespace literals;
 
-const UOp& n() {
-  static const UOp variable = UOp::variable("n", 0, 9);
-  return variable;
-}
-
 TEST(Parse, OperatorsMeanWhatTheyMeanInCpp) {
-  const NamedNodes names = {{"n", n()}, {"m", n() * 3}};
-  const UOp m = n() * 3;
+  const UOp n = UOp::variable("n", 0, 9);
+  const NamedNodes names = {{"n", n}, {"m", n * 3}};
+  const UOp m = n * 3;
   const std::pair<const char*, UOp> cases[] = {
-      {"%n - %m", n() - m},      {"-%n", -n()},          {"3 - %n", 3 - n()},        {"%n - 3", n() - 3},
-      {"%n > %m", n() > m},      {"%n >= %m", n() >= m}, {"%n > 3", n() > 3},        {"3 >= %n", 3 >= n()},
-      {"!(%n < 3)", ~(n() < 3)}, {"~%n", ~n()},          {"%n // %m", n() / m},      {"%n%%m", n() % m},
-      {"%n %3", n() % 3},        {"- -%n", -(-n())},     {"%n--3", n() - -3},        {"%n * -3", n() * -3},
-      {"-3 * %n", -3 * n()},     {"(3) * %n", 3 * n()},  {"%n<<1>>2", n() << 1 >> 2}};
+      {"%n - %m", n - m},      {"-%n", -n},          {"3 - %n", 3 - n},        {"%n - 3", n - 3},
+      {"%n > %m", n > m},      {"%n >= %m", n >= m}, {"%n > 3", n > 3},        {"3 >= %n", 3 >= n},
+      {"!(%n < 3)", ~(n < 3)}, {"~%n", ~n},          {"%n // %m", n / m},      {"%n%%m", n % m},
+      {"%n %3", n % 3},        {"- -%n", -(-n)},     {"%n--3", n - -3},        {"%n * -3", n * -3},
+      {"-3 * %n", -3 * n},     {"(3) * %n", 3 * n},  {"%n<<1>>2", n << 1 >> 2}};
   for (const auto& [text, meaning] : cases) EXPECT_TRUE(same(parse(text, names), meaning)) << text;
   const UOp u = UOp::variable("u", 0, 9, dtypes::uint8);
   EXPECT_TRUE(same(parse("-%u", {{"u", u}}), -u));
   EXPECT_TRUE(same(parse("!%u", {{"u", u}}), ~u));
-  const UOp f = n().cast(dtypes::float16);
+  const UOp f = n.cast(dtypes::float16);
   EXPECT_TRUE(same(parse("-%f / 3 - %f", {{"f", f}}), -f / 3 - f));
 }
 
@@ -57,7 +53,8 @@ TEST(Parse, NumbersTakeTheDTypeOfTheOtherOperand) {
 }
 
 TEST(Parse, StatementsEndAtLinesOrSemicolons) {
-  const UOp meaning = (n() + 1) * (n() + 1);
+  const UOp n = UOp::variable("n", 0, 9);
+  const UOp meaning = (n + 1) * (n + 1);
   for (const char* text : {
            "%0 = $n[0..9] + 1\n%0 * %0",
            "%0 = $n[0..9] + 1; %0 * %0",
@@ -74,9 +71,10 @@ TEST(Parse, StatementsEndAtLinesOrSemicolons) {
 }
 
 TEST(Parse, NodesMayBeGivenByName) {
-  const UOp x = n() * 2;
+  const UOp n = UOp::variable("n", 0, 9);
+  const UOp x = n * 2;
   EXPECT_TRUE(same(parse("%x + 1", {{"x", x}}), x + 1));
-  EXPECT_TRUE(same(parse("%7 = %x + 1\n%7 * %y", {{"x", x}, {"y", n()}}), (x + 1) * n()));
+  EXPECT_TRUE(same(parse("%7 = %x + 1\n%7 * %y", {{"x", x}, {"y", n}}), (x + 1) * n));
   EXPECT_THROW(parse("%x = 3\n%x", {{"x", x}}), ParseError);
   EXPECT_THROW(parse("%x", {{"x", UOp()}}), ParseError);
 }
@@ -258,12 +256,12 @@ TEST(ParseLimits, LongThingsAreReadInLinearTime) {
 // -----------------------------------------------------------------------------------
 
 TEST(ParseProperty, WhatPrintsReadsBackAsTheSameNode) {
-  const int count = testing::rounds(3'000);
-  const uint64_t seed = testing::seed();
+  const int count = rounds(3'000);
+  const uint64_t seed = first_seed();
   std::cout << "ParseProperty: seed " << seed << ", " << count << " graphs\n";
   OpSet seen;
   for (int i = 0; i < count; i++) {
-    testing::RandomGraph random(seed + i);
+    RandomGraph random(seed + i);
     const UOp u = random.graph(3 + i % 60);
     seen |= u.ops_below();
     const std::string text = print(u);

@@ -7,14 +7,10 @@
 #include <limits>
 
 #include "quern/ir/rules.h"
+#include "test/ir/variables.h"
 
 namespace quern {
 namespace {
-
-const UOp n = UOp::variable("n", 0, 10), m = UOp::variable("m", 0, 10);
-const UOp b = n < m;
-UOp f32(double value) { return UOp::constant(dtypes::float32, value); }
-UOp i32(int value) { return UOp::constant(dtypes::int32, value); }
 
 const UOp matched = UOp::make(Op::NOOP, dtypes::void_, {}, {}, "matched");
 
@@ -29,18 +25,18 @@ bool matches_without_names(const Pat& pattern, const UOp& node) {
 }
 
 TEST(Pattern, OneOpOrASetOfOps) {
-  EXPECT_TRUE(matches(op(Op::ADD), n + m));
-  EXPECT_FALSE(matches(op(Op::MUL), n + m));
-  EXPECT_TRUE(matches(op({Op::MUL, Op::ADD}), n + m));
-  EXPECT_TRUE(matches(op({Op::MUL, Op::ADD}), n * m));
-  EXPECT_FALSE(matches(op({Op::MUL, Op::ADD}), n));
-  EXPECT_TRUE(matches(op(ops::elementwise), n < m));
-  EXPECT_FALSE(matches(op(ops::movement), n < m));
+  EXPECT_TRUE(matches(op(Op::ADD), kN + kM));
+  EXPECT_FALSE(matches(op(Op::MUL), kN + kM));
+  EXPECT_TRUE(matches(op({Op::MUL, Op::ADD}), kN + kM));
+  EXPECT_TRUE(matches(op({Op::MUL, Op::ADD}), kN * kM));
+  EXPECT_FALSE(matches(op({Op::MUL, Op::ADD}), kN));
+  EXPECT_TRUE(matches(op(ops::elementwise), kN < kM));
+  EXPECT_FALSE(matches(op(ops::movement), kN < kM));
 }
 
 TEST(Pattern, ExactNumberOfSources) {
   const Pat x = op(ops::all);
-  const UOp three = UOp::sink(UOps{n, m, n});
+  const UOp three = UOp::sink(UOps{kN, kM, kN});
   EXPECT_TRUE(matches(op(Op::SINK, {x, x, x}), three));
   EXPECT_FALSE(matches(op(Op::SINK, {x, x}), three));
   EXPECT_FALSE(matches(op(Op::SINK, {x, x, x, x}), three));
@@ -50,7 +46,7 @@ TEST(Pattern, ExactNumberOfSources) {
 
 TEST(Pattern, PrefixOfSources) {
   const Pat v = op(Op::DEFINE_VAR), x = op(ops::all);
-  const UOp two = UOp::sink(UOps{n, n + 1});
+  const UOp two = UOp::sink(UOps{kN, kN + 1});
   EXPECT_TRUE(matches(op(Op::SINK, {v}).and_more(), two));
   EXPECT_TRUE(matches(op(Op::SINK, {v, x}).and_more(), two));
   EXPECT_FALSE(matches(op(Op::SINK, {v, v}).and_more(), two));
@@ -60,35 +56,35 @@ TEST(Pattern, PrefixOfSources) {
 TEST(Pattern, EverySource) {
   const Pat all_variables = each(Op::SINK, op(Op::DEFINE_VAR));
   EXPECT_TRUE(matches(all_variables, UOp::sink({})));
-  EXPECT_TRUE(matches(all_variables, UOp::sink(UOps{n})));
-  EXPECT_TRUE(matches(all_variables, UOp::sink(UOps{n, m, n, m})));
-  EXPECT_FALSE(matches(all_variables, UOp::sink(UOps{n, m, n + 1})));
+  EXPECT_TRUE(matches(all_variables, UOp::sink(UOps{kN})));
+  EXPECT_TRUE(matches(all_variables, UOp::sink(UOps{kN, kM, kN, kM})));
+  EXPECT_FALSE(matches(all_variables, UOp::sink(UOps{kN, kM, kN + 1})));
 }
 
 TEST(Pattern, DTypes) {
   const Pat x = op(ops::all);
-  EXPECT_TRUE(matches(x.of(dtypes::int32), i32(3)));
-  EXPECT_FALSE(matches(x.of(dtypes::int32), n));
+  EXPECT_TRUE(matches(x.of(dtypes::int32), whole(3)));
+  EXPECT_FALSE(matches(x.of(dtypes::int32), kN));
   EXPECT_FALSE(matches(x.of(dtypes::int32), UOp::constant(dtypes::int32.vec(4), 3)));
-  EXPECT_TRUE(matches(op(Op::ADD).of(dtypes::index), n + 1));
+  EXPECT_TRUE(matches(op(Op::ADD).of(dtypes::index), kN + 1));
 }
 
 TEST(Pattern, ClassesOfTypes) {
   const UOp u8 = UOp::constant(dtypes::uint8, 3), half = UOp::constant(dtypes::float16, 0.5);
   const UOp pointer = UOp::make(Op::PARAM, dtypes::int32.ptr(4), {}, 0);
   auto takes = [](Types types, const UOp& u) { return matches(op(ops::all).of(types), u); };
-  for (const UOp& u : {n, i32(3), u8}) {
+  for (const UOp& u : {kN, whole(3), u8}) {
     EXPECT_TRUE(takes(types::ints, u));
     EXPECT_TRUE(takes(types::exact, u));
     EXPECT_FALSE(takes(types::floats, u));
     EXPECT_FALSE(takes(types::bools, u));
   }
-  EXPECT_TRUE(takes(types::index, n));
-  EXPECT_FALSE(takes(types::index, i32(3)));
+  EXPECT_TRUE(takes(types::index, kN));
+  EXPECT_FALSE(takes(types::index, whole(3)));
   EXPECT_TRUE(takes(types::unsigned_ints, u8));
   EXPECT_FALSE(takes(types::signed_ints, u8));
-  EXPECT_TRUE(takes(types::bools, b));
-  EXPECT_TRUE(takes(types::exact, b));
+  EXPECT_TRUE(takes(types::bools, kN < kM));
+  EXPECT_TRUE(takes(types::exact, kN < kM));
   EXPECT_TRUE(takes(types::floats, half));
   EXPECT_TRUE(takes(types::values, half));
   EXPECT_TRUE(takes(types::ints, UOp::constant(dtypes::int32.vec(4), 3))) << "a vector of them too";
@@ -116,11 +112,11 @@ TEST(Pattern, ArgumentsAndTags) {
 TEST(Pattern, WholeNumbers) {
   EXPECT_TRUE(matches(3, UOp::index(3)));
   EXPECT_FALSE(matches(3, UOp::index(4)));
-  EXPECT_FALSE(matches(3, n));
-  EXPECT_TRUE(matches(3, i32(3)));
-  EXPECT_TRUE(matches(3, f32(3.0))) << "a whole number stands for that value of any type";
-  EXPECT_FALSE(matches(3, f32(3.5)));
-  EXPECT_TRUE(matches(-1, i32(-1)));
+  EXPECT_FALSE(matches(3, kN));
+  EXPECT_TRUE(matches(3, whole(3)));
+  EXPECT_TRUE(matches(3, floating(3.0))) << "a whole number stands for that value of any type";
+  EXPECT_FALSE(matches(3, floating(3.5)));
+  EXPECT_TRUE(matches(-1, whole(-1)));
   EXPECT_TRUE(matches(-1, UOp::constant(dtypes::uint8, 255))) << "in the arithmetic of the type";
   EXPECT_TRUE(matches(1, UOp::boolean(true)));
   EXPECT_FALSE(matches(0, UOp::boolean(true)));
@@ -128,41 +124,41 @@ TEST(Pattern, WholeNumbers) {
 }
 
 TEST(Pattern, FloatsAreComparedByBits) {
-  EXPECT_TRUE(matches(0, f32(0.0)));
-  EXPECT_FALSE(matches(0, f32(-0.0)));
-  EXPECT_TRUE(matches(0.0, f32(0.0)));
-  EXPECT_FALSE(matches(0.0, f32(-0.0)));
-  EXPECT_TRUE(matches(-0.0, f32(-0.0)));
-  EXPECT_TRUE(matches(0.5, f32(0.5)));
-  EXPECT_FALSE(matches(0.5, i32(0)));
-  EXPECT_FALSE(matches(1.0, i32(1))) << "a float literal stands for floats only";
-  EXPECT_TRUE(matches(std::nan(""), f32(std::nan(""))));
+  EXPECT_TRUE(matches(0, floating(0.0)));
+  EXPECT_FALSE(matches(0, floating(-0.0)));
+  EXPECT_TRUE(matches(0.0, floating(0.0)));
+  EXPECT_FALSE(matches(0.0, floating(-0.0)));
+  EXPECT_TRUE(matches(-0.0, floating(-0.0)));
+  EXPECT_TRUE(matches(0.5, floating(0.5)));
+  EXPECT_FALSE(matches(0.5, whole(0)));
+  EXPECT_FALSE(matches(1.0, whole(1))) << "a float literal stands for floats only";
+  EXPECT_TRUE(matches(std::nan(""), floating(std::nan(""))));
 }
 
 TEST(Pattern, FloatsAreTheNearestOfTheirType) {
-  EXPECT_TRUE(matches(0.1, f32(0.1)));
+  EXPECT_TRUE(matches(0.1, floating(0.1)));
   EXPECT_TRUE(matches(0.1, UOp::constant(dtypes::float64, 0.1)));
   EXPECT_TRUE(matches(0.1, UOp::constant(dtypes::float16, 0.1)));
-  EXPECT_FALSE(matches(0.1, f32(0.1000001)));
+  EXPECT_FALSE(matches(0.1, floating(0.1000001)));
   const double infinity = std::numeric_limits<double>::infinity();
-  EXPECT_TRUE(matches(infinity, f32(infinity)));
-  EXPECT_FALSE(matches(1e300, f32(infinity)));
+  EXPECT_TRUE(matches(infinity, floating(infinity)));
+  EXPECT_FALSE(matches(1e300, floating(infinity)));
 }
 
 TEST(Pattern, Booleans) {
   EXPECT_TRUE(matches(true, UOp::boolean(true)));
   EXPECT_FALSE(matches(true, UOp::boolean(false)));
   EXPECT_FALSE(matches(true, UOp::index(1))) << "true is of bools only";
-  EXPECT_FALSE(matches(true, f32(1.0)));
+  EXPECT_FALSE(matches(true, floating(1.0)));
 }
 
 TEST(Pattern, ConstantsAndInvalid) {
   EXPECT_TRUE(matches(int_const("c"), UOp::index(4)));
-  EXPECT_FALSE(matches(int_const("c"), n));
-  EXPECT_FALSE(matches(int_const("c"), f32(1)));
+  EXPECT_FALSE(matches(int_const("c"), kN));
+  EXPECT_FALSE(matches(int_const("c"), floating(1)));
   EXPECT_FALSE(matches(int_const("c"), UOp::invalid()));
   EXPECT_FALSE(matches(constant("c"), UOp::invalid()));
-  EXPECT_TRUE(matches(float_const("c"), f32(1)));
+  EXPECT_TRUE(matches(float_const("c"), floating(1)));
   EXPECT_TRUE(matches(invalid(), UOp::invalid()));
   EXPECT_FALSE(matches(invalid(), UOp::index(0)));
   EXPECT_TRUE(matches(var("x"), UOp::invalid()));
@@ -172,75 +168,76 @@ TEST(Pattern, ConstantsAndInvalid) {
 TEST(Pattern, AVariableTwiceIsTheSameNodeTwice) {
   const Pat x = var("x"), y = var("y");
   const Rules rules{{x + x, x * 2}};
-  EXPECT_TRUE(rules.apply(n + n).result == n * 2);
-  EXPECT_FALSE(rules.apply(n + m).result);
+  EXPECT_TRUE(rules.apply(kN + kN).result == kN * 2);
+  EXPECT_FALSE(rules.apply(kN + kM).result);
   const Rules nested{{op(Op::MUL, {x + y, x % y}), x}};
-  EXPECT_TRUE(nested.apply((n + m) * (n % m)).result == n);
-  EXPECT_TRUE(nested.apply((m + n) * (n % m)).result == n) << "the order of the sum is free";
-  EXPECT_TRUE(nested.apply((n % m) * (m + n)).result == n);
-  EXPECT_FALSE(nested.apply((n + m) * (n % (m + 1))).result);
+  EXPECT_TRUE(nested.apply((kN + kM) * (kN % kM)).result == kN);
+  EXPECT_TRUE(nested.apply((kM + kN) * (kN % kM)).result == kN) << "the order of the sum is free";
+  EXPECT_TRUE(nested.apply((kN % kM) * (kM + kN)).result == kN);
+  EXPECT_FALSE(nested.apply((kN + kM) * (kN % (kM + 1))).result);
 }
 
 TEST(Pattern, CommutativeOperandsMatchInEitherOrder) {
   const Pat x = var("x");
-  EXPECT_TRUE(matches_without_names(op(ops::all) + 1, n + 1));
-  EXPECT_TRUE(matches_without_names(op(ops::all) + 1, UOp::make(Op::ADD, dtypes::index, {UOp::index(1), n})));
+  EXPECT_TRUE(matches_without_names(op(ops::all) + 1, kN + 1));
+  EXPECT_TRUE(
+      matches_without_names(op(ops::all) + 1, UOp::make(Op::ADD, dtypes::index, {UOp::index(1), kN})));
   EXPECT_FALSE(
-      matches_without_names(op(ops::all) % 2, UOp::make(Op::FLOORMOD, dtypes::index, {UOp::index(2), n})));
+      matches_without_names(op(ops::all) % 2, UOp::make(Op::FLOORMOD, dtypes::index, {UOp::index(2), kN})));
   const Rules rules{{(x * 2) + (x * 3), x * 5}};
   auto product = [](const UOp& u, int factor, bool swap) {
     const UOp c = UOp::index(factor);
     return swap ? UOp::make(Op::MUL, dtypes::index, {c, u}) : UOp::make(Op::MUL, dtypes::index, {u, c});
   };
   for (int orders = 0; orders < 8; orders++) {
-    const UOp two = product(n, 2, (orders & 1) != 0), three = product(n, 3, (orders & 2) != 0);
+    const UOp two = product(kN, 2, (orders & 1) != 0), three = product(kN, 3, (orders & 2) != 0);
     const UOp sum = (orders & 4) != 0 ? UOp::make(Op::ADD, dtypes::index, {three, two})
                                       : UOp::make(Op::ADD, dtypes::index, {two, three});
-    EXPECT_TRUE(rules.apply(sum).result == n * 5) << sum.text();
+    EXPECT_TRUE(rules.apply(sum).result == kN * 5) << sum.text();
   }
-  EXPECT_FALSE(rules.apply(n * 2 + m * 3).result);
+  EXPECT_FALSE(rules.apply(kN * 2 + kM * 3).result);
 }
 
 TEST(Pattern, TheFirstAlternativeThatMatches) {
   const Pat x = var("x");
   const Rules rules{{either({x + 1, x * 2}), x}};
-  EXPECT_TRUE(rules.apply(n + 1).result == n);
-  EXPECT_TRUE(rules.apply(n * 2).result == n);
-  EXPECT_FALSE(rules.apply(n * 3).result);
+  EXPECT_TRUE(rules.apply(kN + 1).result == kN);
+  EXPECT_TRUE(rules.apply(kN * 2).result == kN);
+  EXPECT_FALSE(rules.apply(kN * 3).result);
   EXPECT_EQ(rules.roots(), OpSet({Op::ADD, Op::MUL}));
   const Rules inside{{op(Op::CMPLT, {either({x + 1, x}), x}), true}};
-  EXPECT_TRUE(inside.apply(n + 1 < n).result);
-  EXPECT_TRUE(inside.apply(n < n).result) << "the second alternative, after the first failed";
-  EXPECT_TRUE(inside.apply(n + 1 < n + 1).result) << "the first matched, and what followed did not";
-  EXPECT_FALSE(inside.apply(n + 1 < m).result);
+  EXPECT_TRUE(inside.apply(kN + 1 < kN).result);
+  EXPECT_TRUE(inside.apply(kN < kN).result) << "the second alternative, after the first failed";
+  EXPECT_TRUE(inside.apply(kN + 1 < kN + 1).result) << "the first matched, and what followed did not";
+  EXPECT_FALSE(inside.apply(kN + 1 < kM).result);
 }
 
 TEST(Pattern, AlternativesAndLiteralsCanBeCapturedAndNarrowed) {
   const Pat x = var("x"), e = either({op(Op::ADD), op(Op::MUL)}).as("e");
   const Rules rules{{e % x, e}};
-  EXPECT_TRUE(rules.apply((n + 1) % m).result == n + 1);
-  EXPECT_TRUE(rules.apply((n * 3) % m).result == n * 3);
-  EXPECT_FALSE(rules.apply(n % m).result);
+  EXPECT_TRUE(rules.apply((kN + 1) % kM).result == kN + 1);
+  EXPECT_TRUE(rules.apply((kN * 3) % kM).result == kN * 3);
+  EXPECT_FALSE(rules.apply(kN % kM).result);
   const Rules literal{{x + Pat(0).as("zero"), Pat(0).as("zero")}};
-  EXPECT_TRUE(literal.apply(n + 0).result == UOp::index(0));
-  EXPECT_TRUE(matches(either({op(Op::ADD), op(Op::MUL)}).of(dtypes::index), n + 1));
-  EXPECT_FALSE(matches(either({op(Op::ADD), op(Op::MUL)}).of(dtypes::int32), n + 1));
-  EXPECT_FALSE(matches(either({op(Op::ADD), op(Op::MUL)}).of(types::floats), n + 1));
-  EXPECT_TRUE(matches(either({op(Op::ADD), op(Op::MUL)}).tagged(7), (n + 1).rtag(7)));
-  EXPECT_FALSE(matches(either({op(Op::ADD), op(Op::MUL)}).tagged(7), n + 1));
-  EXPECT_TRUE(matches(Pat(1).of(dtypes::int32), i32(1)));
+  EXPECT_TRUE(literal.apply(kN + 0).result == UOp::index(0));
+  EXPECT_TRUE(matches(either({op(Op::ADD), op(Op::MUL)}).of(dtypes::index), kN + 1));
+  EXPECT_FALSE(matches(either({op(Op::ADD), op(Op::MUL)}).of(dtypes::int32), kN + 1));
+  EXPECT_FALSE(matches(either({op(Op::ADD), op(Op::MUL)}).of(types::floats), kN + 1));
+  EXPECT_TRUE(matches(either({op(Op::ADD), op(Op::MUL)}).tagged(7), (kN + 1).rtag(7)));
+  EXPECT_FALSE(matches(either({op(Op::ADD), op(Op::MUL)}).tagged(7), kN + 1));
+  EXPECT_TRUE(matches(Pat(1).of(dtypes::int32), whole(1)));
   EXPECT_FALSE(matches(Pat(1).of(dtypes::int32), UOp::index(1)));
 }
 
 TEST(Pattern, ChainsUpwards) {
   const UOp memory = UOp::make(Op::PARAM, dtypes::float32.ptr(16), {}, 0);
-  const UOp address = UOp::make(Op::INDEX, memory.dtype(), {memory, n});
+  const UOp address = UOp::make(Op::INDEX, memory.dtype(), {memory, kN});
   const UOp load = UOp::make(Op::LOAD, dtypes::float32, {address});
   const Pat x = op(Op::PARAM).as("x"), i = var("i");
   const Rules any_index{{x.f(Op::INDEX).f(Op::LOAD), x}};
   EXPECT_TRUE(any_index.apply(load).result == memory);
   const Rules with_index{{x.f(Op::INDEX, {i}).f(Op::LOAD), i}};
-  EXPECT_TRUE(with_index.apply(load).result == n);
+  EXPECT_TRUE(with_index.apply(load).result == kN);
   EXPECT_FALSE(with_index.apply(UOp::make(Op::LOAD, dtypes::float32, {memory})).result);
   const Rules wider{{x.f({Op::INDEX, Op::SLICE}), x}};
   EXPECT_EQ(wider.roots(), OpSet({Op::INDEX, Op::SLICE}));

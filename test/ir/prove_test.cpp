@@ -68,10 +68,14 @@ std::vector<std::string> failures_by_solver(const Rule& rule) {
   return solve(Rules(RuleList{rule}), small_effort()).failures;
 }
 
-const Pat i = ints("i"), j = ints("j"), n = ints("n"), x = floats("x"), a = bools("a");
-const Pat c0 = int_const("c0"), c1 = int_const("c1"), s = var("s", types::index), t = var("t", types::index);
+class ProverProperty : public ::testing::Test {
+ protected:
+  const Pat i = ints("i"), j = ints("j"), n = ints("n"), x = floats("x"), a = bools("a");
+  const Pat c0 = int_const("c0"), c1 = int_const("c1"), s = var("s", types::index),
+            t = var("t", types::index);
+};
 
-TEST(ProverProperty, RightRulesPass) {
+TEST_F(ProverProperty, RightRulesPass) {
   EXPECT_THAT(failures_of({i + 0, i}), IsEmpty());
   EXPECT_THAT(failures_of({s + 1 < t + 1, s < t}), IsEmpty());
   EXPECT_THAT(failures_of({i / n, 0, vmin(i) >= 0 && vmax(i) < vmin(n)}), IsEmpty());
@@ -80,25 +84,27 @@ TEST(ProverProperty, RightRulesPass) {
   EXPECT_THAT(failures_of({where(a, i, invalid()), i}), IsEmpty());  // where it was Invalid, anything goes
 }
 
-TEST(ProverProperty, RightForSizesOnly) { EXPECT_THAT(failures_of({i + 1 < j + 1, i < j}), Not(IsEmpty())); }
+TEST_F(ProverProperty, RightForSizesOnly) {
+  EXPECT_THAT(failures_of({i + 1 < j + 1, i < j}), Not(IsEmpty()));
+}
 
-TEST(ProverProperty, WrongConditions) {
+TEST_F(ProverProperty, WrongConditions) {
   EXPECT_THAT(failures_of({i / n, 0, vmin(i) >= 0 && vmax(i) <= vmin(n)}), Not(IsEmpty()));
   EXPECT_THAT(failures_of({i / i, 1, vmin(i) >= 0}), Not(IsEmpty()));
   EXPECT_THAT(failures_of({truncdiv(i, n), i / n, vmin(n) >= 0}), Not(IsEmpty()));
 }
 
-TEST(ProverProperty, ConstantsThatWrap) {
+TEST_F(ProverProperty, ConstantsThatWrap) {
   EXPECT_THAT(failures_of({(i / c0) / c1, i / fold(c0 * c1), c0 > 0 && c1 > 0}), Not(IsEmpty()));
 }
 
-TEST(ProverProperty, SignedZerosAndNaN) {
+TEST_F(ProverProperty, SignedZerosAndNaN) {
   EXPECT_THAT(failures_of({x + 0, x}), ElementsAre(HasSubstr("-0.0"), _, _));
   EXPECT_THAT(failures_of({x * 0, 0}), Not(IsEmpty()));
   EXPECT_THAT(failures_of({x == x, true}), Not(IsEmpty()));
 }
 
-TEST(ProverProperty, Functions) {
+TEST_F(ProverProperty, Functions) {
   const auto off_by_one = [](const UOp& u, const UOp& c) {
     return c.equals(3) ? u + UOp::constant(c.dtype(), 4) : u + c;
   };
@@ -114,19 +120,19 @@ TEST(ProverProperty, Functions) {
   EXPECT_THAT(failures_of({i * 0, throws, "throws"}), Contains(HasSubstr("this rule gave up")));
 }
 
-TEST(ProverProperty, RulesThatNeverApply) {
+TEST_F(ProverProperty, RulesThatNeverApply) {
   const auto refuses = [](const UOp&) { return UOp(); };
   EXPECT_THAT(failures_of({i * 0, refuses, "refuses"}), ElementsAre(HasSubstr("no instance was found")));
   EXPECT_THAT(failures_of({i * 0, 0, vmin(i) > vmax(i)}), ElementsAre(HasSubstr("no instance was found")));
 }
 
-TEST(ProverProperty, InvalidInPlaceOfAValue) {
+TEST_F(ProverProperty, InvalidInPlaceOfAValue) {
   EXPECT_THAT(failures_of({where(a, i, invalid()), where(~a, i, 0)}), Not(IsEmpty()));
   const auto lose = [](const UOp& u) { return UOp::invalid(u.dtype()); };
   EXPECT_THAT(failures_of({i * 1, lose, "x -> invalid"}), Not(IsEmpty()));
 }
 
-TEST(ProverProperty, SolverFindsCounterexamples) {
+TEST_F(ProverProperty, SolverFindsCounterexamples) {
   if (!have_solver()) GTEST_SKIP() << "built without z3";
   if (kSanitized) GTEST_SKIP() << "proofs are the same without sanitizers, and quicker";
   const Types few{Scalar::Index, Scalar::Int8, Scalar::UInt8};

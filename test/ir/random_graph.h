@@ -9,7 +9,7 @@
 #include "quern/ir/notation.h"
 #include "quern/ir/uop.h"
 
-namespace quern::testing {
+namespace quern {
 
 class RandomGraph {
  public:
@@ -68,12 +68,12 @@ class RandomGraph {
   }
 
   Const any_const() {
-    static constexpr double kFloats[] = {0.0,  -0.0,   0.5,   1.0,   -1.0, 1e-7,
-                                         3e38, 5e-324, 1e300, 65504, 448,  1.0 / 3};
+    static constexpr double kNumbers[] = {0.0,  -0.0,   0.5,   1.0,   -1.0, 1e-7,
+                                          3e38, 5e-324, 1e300, 65504, 448,  1.0 / 3};
     switch (below(6)) {
       case 0: return Const::of_bool(one_in(2));
       case 1: return Const::invalid();
-      case 2: return Const::of_float(kFloats[below(std::size(kFloats))]);
+      case 2: return Const::of_float(kNumbers[below(std::size(kNumbers))]);
       case 3: return Const::of_float(std::bit_cast<double>(random_()));
       default: return Const::of_int(integer());
     }
@@ -152,4 +152,4 @@ class RandomGraph {
   std::mt19937_64 random_;
 };
 
-}  // namespace quern::testing
+}  // namespace quern

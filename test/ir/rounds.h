@@ -7,7 +7,7 @@
 
 #include "test/fuzz.h"
 
-namespace quern::testing {
+namespace quern {
 
 // `usual` times; ten times that with QUERN_NIGHTLY=1, a tenth where a sanitizer makes everything slow.
 inline int rounds(int usual) {
@@ -17,9 +17,9 @@ inline int rounds(int usual) {
 }
 
 // QUERN_SEED, to run a failure again.
-inline uint64_t seed(uint64_t usual = 1) {
+inline uint64_t first_seed(uint64_t usual = 1) {
   const char* given = std::getenv("QUERN_SEED");
   return given != nullptr ? std::strtoull(given, nullptr, 10) : usual;
 }
 
-}  // namespace quern::testing
+}  // namespace quern

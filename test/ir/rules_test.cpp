@@ -6,13 +6,12 @@
 
 #include "quern/ir/rewrite.h"
 #include "test/error_of.h"
+#include "test/ir/variables.h"
 
 namespace quern {
 namespace {
 
 using testing::HasSubstr;
-
-const UOp n = UOp::variable("n", 0, 10), m = UOp::variable("m", -5, 5);
 
 UOp apply(const Rule& rule, const UOp& node) { return Rules(RuleList{rule}).apply(node).result; }
 std::string compile_error(const Rule& rule) {
@@ -22,19 +21,19 @@ std::string compile_error(const Rule& rule) {
 TEST(Rules, TheFirstThatAppliesWins) {
   const Pat x = var("x");
   const Rules rules{{x * 1, x}, {x * 2, x + x}, {op(Op::MUL), [] { return UOp::index(0); }}};
-  EXPECT_TRUE(rules.apply(n * 1).result == n);
-  EXPECT_TRUE(rules.apply(n * 2).result == n + n);
-  EXPECT_TRUE(rules.apply(n * 3).result == UOp::index(0));
-  EXPECT_EQ(rules.apply(n * 2).rule, &rules.list()[1]);
-  EXPECT_FALSE(rules.apply(n + 1).result);
-  EXPECT_EQ(rules.apply(n + 1).rule, nullptr);
+  EXPECT_TRUE(rules.apply(kN * 1).result == kN);
+  EXPECT_TRUE(rules.apply(kN * 2).result == kN + kN);
+  EXPECT_TRUE(rules.apply(kN * 3).result == UOp::index(0));
+  EXPECT_EQ(rules.apply(kN * 2).rule, &rules.list()[1]);
+  EXPECT_FALSE(rules.apply(kN + 1).result);
+  EXPECT_EQ(rules.apply(kN + 1).rule, nullptr);
 }
 
 TEST(Rules, AResultThatIsTheNodeItselfIsNone) {
   const Pat x = var("x"), y = var("y");
-  EXPECT_FALSE(apply({op(Op::ADD).as("u"), [](const UOp& u) { return u; }}, n + m));
+  EXPECT_FALSE(apply({op(Op::ADD).as("u"), [](const UOp& u) { return u; }}, kN + kM));
   const Rules swap{{x + y, y + x}};  // gives the node itself in one order, so the other order is taken
-  EXPECT_TRUE(swap.apply(n + m).result == m + n);
+  EXPECT_TRUE(swap.apply(kN + kM).result == kM + kN);
 }
 
 TEST(Rules, CapturesComeInTheOrderOfTheirNames) {
@@ -45,19 +44,19 @@ TEST(Rules, CapturesComeInTheOrderOfTheirNames) {
                        out = {w, z, y, x};
                        return UOp();
                      }}};
-  const UOp node = where(n < m, n, m);
+  const UOp node = where(kN < kM, kN, kM);
   EXPECT_FALSE(rules.apply(node, {&seen, &typeid(UOps)}).result);
   ASSERT_EQ(seen.size(), 4u);
-  EXPECT_TRUE(seen[0] == node && seen[1] == (n < m) && seen[2] == n && seen[3] == m);
+  EXPECT_TRUE(seen[0] == node && seen[1] == (kN < kM) && seen[2] == kN && seen[3] == kM);
 }
 
 UOp only_constants(const UOp& x, const UOp& y) { return y.is_const() ? x : UOp(); }
 
 TEST(Rules, WhenAConditionOrFunctionRefusesTheNextOrderIsTried) {
   const Pat i = ints("i"), j = ints("j");
-  const UOp node = UOp::make(Op::ADD, dtypes::index, {UOp::index(3), n});
-  EXPECT_TRUE(apply({i + j, only_constants}, node) == n) << "j is n first, and that is refused";
-  EXPECT_TRUE(apply({i + j, i, vmax(j) == 3}, node) == n);
+  const UOp node = UOp::make(Op::ADD, dtypes::index, {UOp::index(3), kN});
+  EXPECT_TRUE(apply({i + j, only_constants}, node) == kN) << "j is n first, and that is refused";
+  EXPECT_TRUE(apply({i + j, i, vmax(j) == 3}, node) == kN);
   EXPECT_TRUE(apply({i + j, j, vmax(j) == 3}, node) == UOp::index(3));
   EXPECT_FALSE(apply({i + j, i, vmax(j) == 4}, node));
   // Nested orders: 2 * 2 * 2 of them, of which one satisfies the condition.
@@ -65,8 +64,8 @@ TEST(Rules, WhenAConditionOrFunctionRefusesTheNextOrderIsTried) {
   const UOp p = UOp::variable("p", 1, 1), q = UOp::variable("q", 2, 2), r = UOp::variable("r", 3, 3);
   for (int last : {1, 2, 3, 10}) {
     const Rule rule{(i * j) + (k * l), l, vmax(l) == last && vmax(i) != vmax(k)};
-    const UOp result = apply(rule, (q * p) + (r * n));
-    const UOp wanted = last == 1 ? p : last == 2 ? q : last == 3 ? r : n;
+    const UOp result = apply(rule, (q * p) + (r * kN));
+    const UOp wanted = last == 1 ? p : last == 2 ? q : last == 3 ? r : kN;
     EXPECT_TRUE(result == wanted) << last;
   }
 }
@@ -78,7 +77,7 @@ TEST(Rules, AnExactConstantThatDoesNotFitRefuses) {
   EXPECT_TRUE(apply(exactly, (x * 10) * 12) == x * 120);
   EXPECT_FALSE(apply(exactly, (x * 10) * 13));
   EXPECT_TRUE(apply(folded, (x * 10) * 13) == x * -126) << "130 wraps";
-  EXPECT_FALSE(apply(folded, (n * int64_t{1} * (int64_t{1} << 40)) * (int64_t{1} << 40)))
+  EXPECT_FALSE(apply(folded, (kN * int64_t{1} * (int64_t{1} << 40)) * (int64_t{1} << 40)))
       << "sizes do not wrap";
 }
 
@@ -90,8 +89,8 @@ TEST(Rules, FoldInTheArithmeticOfTheDtype) {
   EXPECT_TRUE(apply(sum, (f + 1.0) + 0x1p-24) == f + 1.0) << "rounded to float32";
   EXPECT_TRUE(apply({x * c0, x * fold(c0 * -1)}, f * 2.0) == f * -2.0)
       << "a literal takes the type of its sibling";
-  EXPECT_TRUE(apply({i << k, i * fold(Pat(1) << k)}, n << 3) == n * 8);
-  EXPECT_FALSE(apply({i << k, i * fold(Pat(1) << k)}, n << 63)) << "2^63 is no index";
+  EXPECT_TRUE(apply({i << k, i * fold(Pat(1) << k)}, kN << 3) == kN * 8);
+  EXPECT_FALSE(apply({i << k, i * fold(Pat(1) << k)}, kN << 63)) << "2^63 is no index";
   EXPECT_TRUE(apply({i % k, fold(op(Op::NEG, {k}))}, UOp::make(Op::PARAM, dtypes::int32, {}, 0) % 5) ==
               UOp::constant(dtypes::int32, -5));
 }
@@ -100,13 +99,13 @@ TEST(Rules, RightSides) {
   const Pat x = var("x"), y = var("y"), i = ints("i");
   const UOp u8 = UOp::make(Op::PARAM, dtypes::uint8, {}, 0),
             v = UOp::make(Op::PARAM, dtypes::int32.vec(4), {}, 1);
-  EXPECT_TRUE(apply({x - y, y - x}, n - m) == m - n);
+  EXPECT_TRUE(apply({x - y, y - x}, kN - kM) == kM - kN);
   EXPECT_TRUE(apply({i % 4, i & 3}, u8 % 4) == (u8 & 3));
   EXPECT_TRUE(apply({i / 1, 0}, u8 / 1) == UOp::constant(dtypes::uint8, 0))
       << "a literal has the node's dtype";
   EXPECT_TRUE(apply({i < 1, i <= 0}, u8 < 1) == (u8 <= 0)) << "a comparison's literals have the operands'";
   EXPECT_TRUE(apply({i < 1, ~(Pat(0) < i)}, u8 < 1) == ~(0 < u8));
-  EXPECT_TRUE(apply({max(x, y), where(x < y, y, x)}, max(n, m)) == where(n < m, m, n));
+  EXPECT_TRUE(apply({max(x, y), where(x < y, y, x)}, max(kN, kM)) == where(kN < kM, kM, kN));
   EXPECT_TRUE(apply({max(x, y), where(x < y, y, x)}, max(v, v * 2)) == where(v < v * 2, v * 2, v));
   EXPECT_TRUE(apply({i < i, false}, v < v) == UOp::constant(dtypes::bool_.vec(4), false));
 }
@@ -116,7 +115,7 @@ TEST(Rules, Conditions) {
   auto holds = [&](const Pat& condition, const UOp& node) {
     return static_cast<bool>(apply({i % c, 0, condition}, node));
   };
-  const UOp node = n % 7;
+  const UOp node = kN % 7;
   EXPECT_TRUE(holds(c > 6 && c < 8, node));
   EXPECT_FALSE(holds(c > 6 && c < 7, node));
   EXPECT_TRUE(holds(c < 0 || c == 7, node));
@@ -130,7 +129,7 @@ TEST(Rules, Conditions) {
   EXPECT_FALSE(holds(i != 3, node));
   EXPECT_FALSE(holds(c % 0 == 0, node));
   EXPECT_TRUE(holds(c > 0 || c % 0 == 0, node));
-  EXPECT_TRUE(apply({i % j, i, vmax(i) < vmin(j) && vmin(i) >= 0}, n % UOp::variable("k", 11, 20)) == n);
+  EXPECT_TRUE(apply({i % j, i, vmax(i) < vmin(j) && vmin(i) >= 0}, kN % UOp::variable("k", 11, 20)) == kN);
 }
 
 TEST(Rules, NoWrap) {
@@ -140,7 +139,7 @@ TEST(Rules, NoWrap) {
   const Rule sum{i < j, true, no_wrap(i + j)};
   EXPECT_TRUE(apply(sum, x < y)) << "at most 127";
   EXPECT_FALSE(apply(sum, x < z)) << "128 is no int8";
-  EXPECT_TRUE(apply(sum, n < m)) << "index never wraps";
+  EXPECT_TRUE(apply(sum, kN < kM)) << "index never wraps";
   const Rule product{i < c, true, no_wrap(i * c + 1)};
   EXPECT_TRUE(apply(product, y < 4));
   EXPECT_FALSE(apply(product, y < 5));
@@ -163,18 +162,18 @@ UOp read_counter(const Counter& counter, const UOp& x) { return x + counter.call
 TEST(Rules, FunctionsSeeTheContext) {
   const Rules rules{{op(Op::DEFINE_VAR).as("x"), count}, {op(Op::DEFINE_VAR).as("x"), read_counter}};
   Counter counter{4};
-  EXPECT_TRUE(rules.apply(n, {&counter, &typeid(Counter)}).result == n + 5);
+  EXPECT_TRUE(rules.apply(kN, {&counter, &typeid(Counter)}).result == kN + 5);
   EXPECT_EQ(counter.calls, 5);
 }
 
 TEST(Rules, AContextOfAnotherTypeIsRefused) {
   const Rules rules{{op(Op::DEFINE_VAR).as("x"), count, "count variables"}};
   int other = 0;
-  const std::string wrong = error_of<RewriteError>([&] { graph_rewrite(n, rules, other); });
+  const std::string wrong = error_of<RewriteError>([&] { graph_rewrite(kN, rules, other); });
   EXPECT_THAT(wrong, HasSubstr("count variables"));
   EXPECT_THAT(wrong, HasSubstr("rules_test.cpp"));
   EXPECT_THAT(wrong, HasSubstr("context of another type"));
-  EXPECT_NE(error_of<RewriteError>([&] { graph_rewrite(n, rules); }), "") << "none at all";
+  EXPECT_NE(error_of<RewriteError>([&] { graph_rewrite(kN, rules); }), "") << "none at all";
 }
 
 // Used by `later`, which stands before it.
@@ -192,8 +191,8 @@ TEST(Rules, AListIsMadeWhenItIsFirstUsed) {
   ASSERT_EQ(later.list().size(), 5u);
   EXPECT_LE(basics_made, 1);
   EXPECT_GE(basics_made, before);
-  EXPECT_TRUE(later.apply(n * 1).result == n);
-  EXPECT_TRUE(later.apply(n * 0).result == UOp::index(0));
+  EXPECT_TRUE(later.apply(kN * 1).result == kN);
+  EXPECT_TRUE(later.apply(kN * 0).result == UOp::index(0));
   EXPECT_EQ(basics.list().size(), 2u);
   EXPECT_EQ(basics_made, 1);
 }
@@ -202,8 +201,8 @@ TEST(Rules, ListsAddUpInTheirOrder) {
   const Pat x = var("x");
   const Rules one{{x + 1, x}}, two{{x + 1, x * 2}, {x * 3, x}};
   const Rules one_two = one + two, two_one = two + one;
-  EXPECT_TRUE(one_two.apply(n + 1).result == n);
-  EXPECT_TRUE(two_one.apply(n + 1).result == n * 2);
+  EXPECT_TRUE(one_two.apply(kN + 1).result == kN);
+  EXPECT_TRUE(two_one.apply(kN + 1).result == kN * 2);
   ASSERT_EQ(two_one.list().size(), 3u);
   EXPECT_EQ(two_one.list()[2].text(), "x + 1 -> x");
   EXPECT_EQ(two_one.list()[2].location(), one.list()[0].location());

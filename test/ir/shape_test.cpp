@@ -11,7 +11,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-UOp tensor(const UOps& sizes, int slot = 0, DType dtype = dtypes::float32) {
+UOp shaped(const UOps& sizes, int slot = 0, DType dtype = dtypes::float32) {
   return UOp::make(Op::PARAM, dtype, sizes, slot);
 }
 UOps numbers(const Ints& values) {
@@ -19,7 +19,7 @@ UOps numbers(const Ints& values) {
   for (const int64_t v : values) all.push_back(UOp::index(v));
   return all;
 }
-UOp tensor(const Ints& sizes, int slot = 0) { return tensor(numbers(sizes), slot); }
+UOp shaped(const Ints& sizes, int slot = 0) { return shaped(numbers(sizes), slot); }
 
 UOp moved_by(Op op, const UOp& x, const UOps& numbers) {
   UOps sources = {x};
@@ -28,7 +28,7 @@ UOp moved_by(Op op, const UOp& x, const UOps& numbers) {
 }
 UOp moved(Op op, const UOp& x, const Ints& values) { return moved_by(op, x, numbers(values)); }
 
-std::string error(const UOp& u) {
+std::string shape_error(const UOp& u) {
   try {
     (void)u.shape();
   } catch (const ShapeError& e) {
@@ -52,97 +52,102 @@ TEST(Shape, OfLeaves) {
   EXPECT_EQ(UOp::make(Op::PARAM, dtypes::int8, {UOp::index(2), UOp::index(3), device}, 0).int_shape(),
             (Ints{2, 3}));
   EXPECT_FALSE(device.has_shape());
-  EXPECT_EQ(error(UOp::sink({})), "SINK has no shape");
+  EXPECT_EQ(shape_error(UOp::sink({})), "SINK has no shape");
 }
 
 TEST(Shape, Reshape) {
-  EXPECT_EQ(moved(Op::RESHAPE, tensor(Ints{2, 6}), {3, 4}).int_shape(), (Ints{3, 4}));
-  EXPECT_THAT(moved(Op::RESHAPE, tensor(Ints{1, 1}), Ints{}).shape(), IsEmpty()) << "rank 0";
-  EXPECT_EQ(moved(Op::RESHAPE, tensor(Ints{}), {1}).int_shape(), Ints{1});
-  EXPECT_EQ(moved(Op::RESHAPE, tensor(Ints{0, 3}), {5, 0}).int_shape(), (Ints{5, 0}))
+  EXPECT_EQ(moved(Op::RESHAPE, shaped(Ints{2, 6}), {3, 4}).int_shape(), (Ints{3, 4}));
+  EXPECT_THAT(moved(Op::RESHAPE, shaped(Ints{1, 1}), Ints{}).shape(), IsEmpty()) << "rank 0";
+  EXPECT_EQ(moved(Op::RESHAPE, shaped(Ints{}), {1}).int_shape(), Ints{1});
+  EXPECT_EQ(moved(Op::RESHAPE, shaped(Ints{0, 3}), {5, 0}).int_shape(), (Ints{5, 0}))
       << "nothing stays nothing";
-  EXPECT_EQ(error(moved(Op::RESHAPE, tensor(Ints{2, 6}), {3, 5})),
+  EXPECT_EQ(shape_error(moved(Op::RESHAPE, shaped(Ints{2, 6}), {3, 5})),
             "RESHAPE: (2, 6) has 12 elements, (3, 5) has 15");
-  EXPECT_EQ(error(moved(Op::RESHAPE, tensor(Ints{2, 6}), {-3, -4})), "RESHAPE: negative size -3 in (-3, -4)");
-  EXPECT_EQ(error(moved(Op::RESHAPE, tensor(Ints{0, 3}), {1})), "RESHAPE: (0, 3) has 0 elements, (1) has 1");
-  EXPECT_EQ(error(moved(Op::RESHAPE, UOp::sink({}), {1})), "RESHAPE: source SINK has no shape");
+  EXPECT_EQ(shape_error(moved(Op::RESHAPE, shaped(Ints{2, 6}), {-3, -4})),
+            "RESHAPE: negative size -3 in (-3, -4)");
+  EXPECT_EQ(shape_error(moved(Op::RESHAPE, shaped(Ints{0, 3}), {1})),
+            "RESHAPE: (0, 3) has 0 elements, (1) has 1");
+  EXPECT_EQ(shape_error(moved(Op::RESHAPE, UOp::sink({}), {1})), "RESHAPE: source SINK has no shape");
 }
 
 TEST(Shape, Expand) {
-  EXPECT_EQ(moved(Op::EXPAND, tensor(Ints{1, 3}), {5, 3}).int_shape(), (Ints{5, 3}));
-  EXPECT_EQ(moved(Op::EXPAND, tensor(Ints{1}), {0}).int_shape(), (Ints{0}));
-  EXPECT_EQ(error(moved(Op::EXPAND, tensor(Ints{2, 3}), {4, 3})),
+  EXPECT_EQ(moved(Op::EXPAND, shaped(Ints{1, 3}), {5, 3}).int_shape(), (Ints{5, 3}));
+  EXPECT_EQ(moved(Op::EXPAND, shaped(Ints{1}), {0}).int_shape(), (Ints{0}));
+  EXPECT_EQ(shape_error(moved(Op::EXPAND, shaped(Ints{2, 3}), {4, 3})),
             "EXPAND: (2, 3) to (4, 3): axis 0 is neither 1 nor the same");
-  EXPECT_THAT(error(moved(Op::EXPAND, tensor(Ints{3}), {4, 3})), HasSubstr("keeps the number of axes"));
-  EXPECT_THAT(error(moved(Op::EXPAND, tensor(Ints{1}), {-1})), HasSubstr("negative size -1"));
+  EXPECT_THAT(shape_error(moved(Op::EXPAND, shaped(Ints{3}), {4, 3})), HasSubstr("keeps the number of axes"));
+  EXPECT_THAT(shape_error(moved(Op::EXPAND, shaped(Ints{1}), {-1})), HasSubstr("negative size -1"));
 }
 
 TEST(Shape, PadAndShrink) {
-  EXPECT_EQ(moved(Op::PAD, tensor(Ints{2, 3}), {1, 0, 4, 3}).int_shape(), (Ints{4, 3}));
-  EXPECT_EQ(moved(Op::SHRINK, tensor(Ints{4, 3}), {1, 0, 2, 3}).int_shape(), (Ints{2, 3}));
-  EXPECT_EQ(moved(Op::SHRINK, tensor(Ints{4}), {4, 0}).int_shape(), (Ints{0})) << "an empty part at the end";
-  EXPECT_THAT(moved(Op::PAD, tensor(Ints{}), Ints{}).shape(), IsEmpty());
-  EXPECT_EQ(error(moved(Op::PAD, tensor(Ints{2}), {2, 3})),
+  EXPECT_EQ(moved(Op::PAD, shaped(Ints{2, 3}), {1, 0, 4, 3}).int_shape(), (Ints{4, 3}));
+  EXPECT_EQ(moved(Op::SHRINK, shaped(Ints{4, 3}), {1, 0, 2, 3}).int_shape(), (Ints{2, 3}));
+  EXPECT_EQ(moved(Op::SHRINK, shaped(Ints{4}), {4, 0}).int_shape(), (Ints{0})) << "an empty part at the end";
+  EXPECT_THAT(moved(Op::PAD, shaped(Ints{}), Ints{}).shape(), IsEmpty());
+  EXPECT_EQ(shape_error(moved(Op::PAD, shaped(Ints{2}), {2, 3})),
             "PAD: axis 0: size 2 at offset 2 does not lie within size 3");
-  EXPECT_THAT(error(moved(Op::SHRINK, tensor(Ints{4}), {2, 3})), HasSubstr("size 3 at offset 2"));
-  EXPECT_THAT(error(moved(Op::SHRINK, tensor(Ints{4}), {-1, 3})), HasSubstr("negative size -1"));
-  EXPECT_EQ(error(moved(Op::PAD, tensor(Ints{2}), {1, 2, 3})), "PAD: 1 axes need 2 numbers, got 3");
+  EXPECT_THAT(shape_error(moved(Op::SHRINK, shaped(Ints{4}), {2, 3})), HasSubstr("size 3 at offset 2"));
+  EXPECT_THAT(shape_error(moved(Op::SHRINK, shaped(Ints{4}), {-1, 3})), HasSubstr("negative size -1"));
+  EXPECT_EQ(shape_error(moved(Op::PAD, shaped(Ints{2}), {1, 2, 3})), "PAD: 1 axes need 2 numbers, got 3");
 }
 
 TEST(Shape, PermuteAndFlip) {
   const auto permute = [](const Ints& order) {
-    return UOp::make(Op::PERMUTE, dtypes::float32, {tensor(Ints{2, 3, 4})}, order);
+    return UOp::make(Op::PERMUTE, dtypes::float32, {shaped(Ints{2, 3, 4})}, order);
   };
   const auto flip = [](const Ints& axes) {
-    return UOp::make(Op::FLIP, dtypes::float32, {tensor(Ints{2, 3, 4})}, axes);
+    return UOp::make(Op::FLIP, dtypes::float32, {shaped(Ints{2, 3, 4})}, axes);
   };
   EXPECT_EQ(permute({2, 0, 1}).int_shape(), (Ints{4, 2, 3}));
   EXPECT_EQ(flip({0, 2}).int_shape(), (Ints{2, 3, 4}));
-  EXPECT_EQ(error(permute({0, 1})), "PERMUTE: [0, 1] is not a permutation of the axes of (2, 3, 4)");
-  EXPECT_THAT(error(permute({0, 1, 1})), HasSubstr("not a permutation"));
-  EXPECT_EQ(error(flip({3})), "FLIP: axis 3 of shape (2, 3, 4)");
-  EXPECT_EQ(error(flip({-1})), "FLIP: axis -1 of shape (2, 3, 4)");
+  EXPECT_EQ(shape_error(permute({0, 1})), "PERMUTE: [0, 1] is not a permutation of the axes of (2, 3, 4)");
+  EXPECT_THAT(shape_error(permute({0, 1, 1})), HasSubstr("not a permutation"));
+  EXPECT_EQ(shape_error(flip({3})), "FLIP: axis 3 of shape (2, 3, 4)");
+  EXPECT_EQ(shape_error(flip({-1})), "FLIP: axis -1 of shape (2, 3, 4)");
 }
 
 TEST(Shape, OfSymbolicSizes) {
   const UOp n = UOp::variable("n", 1, 8), m = UOp::variable("m", 1, 8);
-  const UOp x = tensor(UOps{n, UOp::index(4)});
+  const UOp x = shaped(UOps{n, UOp::index(4)});
   EXPECT_THAT(x.shape(), ElementsAre(n, UOp::index(4)));
   EXPECT_THROW((void)x.int_shape(), ShapeError);
   const UOp flat = moved_by(Op::RESHAPE, x, UOps{n * 4});
   EXPECT_EQ(flat.shape().size(), 1U);
-  EXPECT_EQ(error(flat), "");
-  EXPECT_THAT(error(moved_by(Op::RESHAPE, x, UOps{UOp::index(33)})), HasSubstr("elements")) << "at most 32";
-  EXPECT_EQ(error(x + tensor(UOps{n, UOp::index(4)}, 1)), "");
-  EXPECT_NE(error(x + tensor(UOps{m, UOp::index(4)}, 1)), "") << "not known to be equal";
-  EXPECT_EQ(error(tensor(UOps{n + m}) + tensor(UOps{m + n}, 1)), "") << "equal after simplification";
-  EXPECT_THAT(error(tensor(UOps{n - 2})), HasSubstr("a size may be negative, -1"));
-  EXPECT_EQ(error(moved_by(Op::SHRINK, x, {n - 1, UOp::index(0), UOp::index(1), UOp::index(4)})), "");
-  EXPECT_EQ(error(moved_by(Op::EXPAND, tensor(Ints{1}), {n})), "");
-  EXPECT_THAT(error(tensor(UOps{UOp::constant(dtypes::int32, 3)})), HasSubstr("dtype int32, not index"));
+  EXPECT_EQ(shape_error(flat), "");
+  EXPECT_THAT(shape_error(moved_by(Op::RESHAPE, x, UOps{UOp::index(33)})), HasSubstr("elements"))
+      << "at most 32";
+  EXPECT_EQ(shape_error(x + shaped(UOps{n, UOp::index(4)}, 1)), "");
+  EXPECT_NE(shape_error(x + shaped(UOps{m, UOp::index(4)}, 1)), "") << "not known to be equal";
+  EXPECT_EQ(shape_error(shaped(UOps{n + m}) + shaped(UOps{m + n}, 1)), "") << "equal after simplification";
+  EXPECT_THAT(shape_error(shaped(UOps{n - 2})), HasSubstr("a size may be negative, -1"));
+  EXPECT_EQ(shape_error(moved_by(Op::SHRINK, x, {n - 1, UOp::index(0), UOp::index(1), UOp::index(4)})), "");
+  EXPECT_EQ(shape_error(moved_by(Op::EXPAND, shaped(Ints{1}), {n})), "");
+  EXPECT_THAT(shape_error(shaped(UOps{UOp::constant(dtypes::int32, 3)})),
+              HasSubstr("dtype int32, not index"));
 }
 
 TEST(Shape, OfLargeSizesIsExact) {
   const int64_t big = int64_t{1} << 40;
-  EXPECT_THAT(error(moved(Op::RESHAPE, tensor(Ints{big, big}), {0})), HasSubstr("elements"))
+  EXPECT_THAT(shape_error(moved(Op::RESHAPE, shaped(Ints{big, big}), {0})), HasSubstr("elements"))
       << "2^80 elements are not 0 elements";
 }
 
 TEST(Shape, OfElementwise) {
-  EXPECT_EQ((tensor(Ints{2, 3}, 0) + tensor(Ints{2, 3}, 1)).int_shape(), (Ints{2, 3}));
-  EXPECT_EQ(error(tensor(Ints{2, 3}, 0) + tensor(Ints{3, 2}, 1)), "ADD: shapes (2, 3) and (3, 2) differ");
-  EXPECT_EQ(error(tensor(Ints{2, 3}, 0) + tensor(Ints{3}, 1)), "ADD: shapes (2, 3) and (3) differ");
-  EXPECT_EQ(tensor(Ints{2}).cast(dtypes::int8).int_shape(), Ints{2});
+  EXPECT_EQ((shaped(Ints{2, 3}, 0) + shaped(Ints{2, 3}, 1)).int_shape(), (Ints{2, 3}));
+  EXPECT_EQ(shape_error(shaped(Ints{2, 3}, 0) + shaped(Ints{3, 2}, 1)),
+            "ADD: shapes (2, 3) and (3, 2) differ");
+  EXPECT_EQ(shape_error(shaped(Ints{2, 3}, 0) + shaped(Ints{3}, 1)), "ADD: shapes (2, 3) and (3) differ");
+  EXPECT_EQ(shaped(Ints{2}).cast(dtypes::int8).int_shape(), Ints{2});
 }
 
 TEST(Shape, OfReduce) {
   const auto sum = [](const UOp& x, const Ints& axes) {
     return UOp::make(Op::REDUCE, x.dtype(), {x}, ReduceArg{Op::ADD, axes, 1});
   };
-  EXPECT_EQ(sum(tensor(Ints{2, 3, 4}), {0, 2}).int_shape(), (Ints{1, 3, 1}))
+  EXPECT_EQ(sum(shaped(Ints{2, 3, 4}), {0, 2}).int_shape(), (Ints{1, 3, 1}))
       << "reduced axes stay, with size 1";
-  EXPECT_EQ(error(sum(tensor(Ints{2, 3}), {2})), "REDUCE: axis 2 of shape (2, 3)");
-  EXPECT_EQ(error(sum(tensor(Ints{2, 3}), {-1})), "REDUCE: axis -1 of shape (2, 3)");
+  EXPECT_EQ(shape_error(sum(shaped(Ints{2, 3}), {2})), "REDUCE: axis 2 of shape (2, 3)");
+  EXPECT_EQ(shape_error(sum(shaped(Ints{2, 3}), {-1})), "REDUCE: axis -1 of shape (2, 3)");
 }
 
 // max and the sum of exponentials, over axes or ranges.
@@ -155,17 +160,18 @@ UOp max_and_sum(const UOp& a, const UOp& b, const Ints& axes, const UOps& ranges
 }
 
 TEST(Shape, OfTuples) {
-  const UOp a = tensor(Ints{2}, 0), b = tensor(Ints{3, 4}, 1);
+  const UOp a = shaped(Ints{2}, 0), b = shaped(Ints{3, 4}, 1);
   const auto pick = [](const UOp& x, int i) { return UOp::make(Op::GETTUPLE, dtypes::float32, {x}, i); };
   const UOp tuple = UOp::make(Op::TUPLE, dtypes::void_, {a, b});
   EXPECT_EQ(pick(tuple, 1).int_shape(), (Ints{3, 4}));
   EXPECT_EQ(pick(UOp::make(Op::FUNCTION, dtypes::void_, {tuple}, FunctionArg{}), 0).int_shape(), Ints{2});
-  EXPECT_EQ(error(pick(tuple, 2)), "GETTUPLE: value 2 of 2");
-  EXPECT_EQ(error(pick(tuple, -1)), "GETTUPLE: value -1 of 2");
+  EXPECT_EQ(shape_error(pick(tuple, 2)), "GETTUPLE: value 2 of 2");
+  EXPECT_EQ(shape_error(pick(tuple, -1)), "GETTUPLE: value -1 of 2");
   const UOp reduce = max_and_sum(b, b, {1}, {});
   EXPECT_FALSE(reduce.has_shape());
   EXPECT_EQ(pick(reduce, 1).int_shape(), (Ints{3, 1}));
-  EXPECT_EQ(error(pick(reduce, 2)), "GETTUPLE: value 2 of 2") << "what follows the values is not one of them";
+  EXPECT_EQ(shape_error(pick(reduce, 2)), "GETTUPLE: value 2 of 2")
+      << "what follows the values is not one of them";
 }
 
 TEST(Shape, OfMemory) {
@@ -176,7 +182,7 @@ TEST(Shape, OfMemory) {
   EXPECT_THAT(index({p, r}).shape(), IsEmpty());
   EXPECT_EQ(index({shaped, r}).int_shape(), Ints{6});
   EXPECT_THAT(index({shaped, r, s}).shape(), IsEmpty());
-  EXPECT_EQ(error(index({p, r, s})), "INDEX: 2 indices into shape (24)");
+  EXPECT_EQ(shape_error(index({p, r, s})), "INDEX: 2 indices into shape (24)");
   EXPECT_EQ(UOp::make(Op::STAGE, dtypes::float32, {index({p, r}), r, UOp::index(0)}, StageArg{}).int_shape(),
             (Ints{4, 1}));
   EXPECT_FALSE(UOp::make(Op::STORE, dtypes::void_, {index({p, r}), index({p, r})}).has_shape());
@@ -188,7 +194,7 @@ TEST(Shape, OfShards) {
   const UOp buffer = UOp::make(Op::BUFFER, dtypes::float32, {unique, devices}, 12);
   const UOp x = UOp::make(Op::MULTI, dtypes::float32, {moved(Op::RESHAPE, buffer, {3, 4})}, 1);
   EXPECT_EQ(x.int_shape(), (Ints{3, 12}));
-  EXPECT_EQ(error(UOp::make(Op::MULTI, dtypes::float32, {buffer}, 1)), "MULTI: axis 1 of shape (12)");
+  EXPECT_EQ(shape_error(UOp::make(Op::MULTI, dtypes::float32, {buffer}, 1)), "MULTI: axis 1 of shape (12)");
   EXPECT_EQ(x.device(), (Texts{"CPU:0", "CPU:1", "CPU:2"}));
   EXPECT_EQ(UOp::make(Op::MSELECT, dtypes::float32, {buffer}, 1).device(), Texts{"CPU:1"});
   const UOp copy =

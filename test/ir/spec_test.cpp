@@ -8,6 +8,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "test/ir/variables.h"
+
 namespace quern {
 namespace {
 
@@ -24,8 +26,6 @@ UOp make(Op op, DType dtype, const UOps& sources = {}, const Arg& arg = {}) {
   return UOp::make(op, dtype, sources, arg);
 }
 
-UOp number(double v) { return UOp::constant(f32, v); }
-UOp whole(int v) { return UOp::constant(i32, v); }
 UOp tensor(const Ints& sizes, int slot = 0, DType dtype = f32) {
   UOps sources;
   for (const int64_t size : sizes) sources.push_back(UOp::index(size));
@@ -64,9 +64,9 @@ UOp several(const UOps& values, const UOps& initial, const UOp& body, const UOps
     sources.insert(sources.end(), more.begin(), more.end());
   return make(Op::REDUCE, nothing, sources, ReduceArg{Op::NOOP, axes, std::ssize(values)});
 }
-UOps start_of_max_and_sum() { return {UOp::constant(f32, min_value(f32)), number(0)}; }
+UOps start_of_max_and_sum() { return {UOp::constant(f32, min_value(f32)), floating(0)}; }
 
-std::string error(const UOp& u, Level level, std::string_view pass = {}) {
+std::string spec_error(const UOp& u, Level level, std::string_view pass = {}) {
   try {
     check(u, level, pass);
   } catch (const SpecError& e) {
@@ -74,7 +74,7 @@ std::string error(const UOp& u, Level level, std::string_view pass = {}) {
   }
   return "";
 }
-std::string error(const UOp& u) {
+std::string spec_error(const UOp& u) {
   try {
     check_node(u);
   } catch (const SpecError& e) {
@@ -98,7 +98,7 @@ struct Broken {
 };
 
 std::vector<Broken> broken() {
-  const UOp x = number(1), i = whole(3), r = loop(0), k = reduce_loop(1), p = memory(0);
+  const UOp x = floating(1), i = whole(3), r = loop(0), k = reduce_loop(1), p = memory(0);
   const UOp effect = store(address_at(p, r), x), n = UOp::variable("n", 1, 8),
             unique = make(Op::UNIQUE, nothing, {}, 0);
   const auto reduce = [](Op op, const Ints& axes, int64_t states) {
@@ -106,7 +106,7 @@ std::vector<Broken> broken() {
   };
   const DType v4 = f32.vec(4);
   const UOp vector = UOp::constant(v4, 1.0);
-  const UOps starts = {number(0), number(0)};
+  const UOps starts = {floating(0), floating(0)};
   const UOp sums = tuple({state(0) + state(2), state(1) + state(3)});
   const char* body =
       "a body is a TUPLE of the values' dtypes, by elementwise ops from constants and STATEs of these dtypes";
@@ -321,14 +321,14 @@ TEST_F(Spec, EachRequirementIsEnforcedAndSaysWhatItFound) {
   for (const Broken& b : broken()) {
     const std::string said = fmt::format("{} breaks \"{}\": ", name(b.node.op()), b.sentence);
     if (b.where == everywhere) {
-      EXPECT_THAT(error(b.node), StartsWith(said));
-      EXPECT_THAT(error(b.node), HasSubstr(b.found));
+      EXPECT_THAT(spec_error(b.node), StartsWith(said));
+      EXPECT_THAT(spec_error(b.node), HasSubstr(b.found));
     }
     for (const Level level : {Level::tensor, Level::kernel, Level::program})
       if (b.where & (1 << static_cast<int>(level))) {
-        EXPECT_EQ(error(b.node), "") << "only wrong at a level: " << b.sentence;
-        EXPECT_THAT(error(b.node, level), StartsWith(fmt::format("{} level: {}", name(level), said)));
-        EXPECT_THAT(error(b.node, level), HasSubstr(b.found));
+        EXPECT_EQ(spec_error(b.node), "") << "only wrong at a level: " << b.sentence;
+        EXPECT_THAT(spec_error(b.node, level), StartsWith(fmt::format("{} level: {}", name(level), said)));
+        EXPECT_THAT(spec_error(b.node, level), HasSubstr(b.found));
       }
   }
 }
@@ -353,15 +353,16 @@ TEST_F(Spec, EveryRequirementHasAnExampleThatBreaksIt) {
 
 TEST_F(Spec, EachLevelListsItsOps) {
   const UOp x = tensor({2, 3}), r = loop(0);
-  EXPECT_THAT(error(make(Op::RESHAPE, f32.ptr(64), {memory(0), UOp::index(64)}), Level::program),
+  EXPECT_THAT(spec_error(make(Op::RESHAPE, f32.ptr(64), {memory(0), UOp::index(64)}), Level::program),
               HasSubstr("RESHAPE is not legal at program level"));
-  EXPECT_THAT(error(r, Level::tensor), StartsWith("tensor level: RANGE is not legal at tensor level"));
-  EXPECT_THAT(error(buffer(0, 4), Level::kernel), HasSubstr("is not legal at kernel level"));
-  EXPECT_THAT(error(make(Op::STAGE, f32, {x}, StageArg{}), Level::tensor), HasSubstr("STAGE is not legal"));
-  EXPECT_THAT(error(make(Op::REDUCE, f32, {number(1)}, ReduceArg{}), Level::program),
+  EXPECT_THAT(spec_error(r, Level::tensor), StartsWith("tensor level: RANGE is not legal at tensor level"));
+  EXPECT_THAT(spec_error(buffer(0, 4), Level::kernel), HasSubstr("is not legal at kernel level"));
+  EXPECT_THAT(spec_error(make(Op::STAGE, f32, {x}, StageArg{}), Level::tensor),
+              HasSubstr("STAGE is not legal"));
+  EXPECT_THAT(spec_error(make(Op::REDUCE, f32, {floating(1)}, ReduceArg{}), Level::program),
               HasSubstr("REDUCE is not legal"));
   for (const Level level : {Level::tensor, Level::kernel, Level::program})
-    EXPECT_THAT(error(state(0), level), HasSubstr("STATE is not legal")) << "outside of a body";
+    EXPECT_THAT(spec_error(state(0), level), HasSubstr("STATE is not legal")) << "outside of a body";
 }
 
 TEST_F(Spec, EveryOpIsLegalSomewhere) {
@@ -375,9 +376,9 @@ TEST_F(Spec, EveryOpIsLegalSomewhere) {
 TEST_F(Spec, ALegalTensorGraph) {
   const UOp n = UOp::variable("n", 1, 8).bind(3);
   const UOp x = make(Op::RESHAPE, f32, {buffer(0, 12), UOp::index(3), UOp::index(4)});
-  const UOp one_like =
-      make(Op::EXPAND, f32,
-           {make(Op::RESHAPE, f32, {number(1), UOp::index(1), UOp::index(1)}), UOp::index(3), UOp::index(4)});
+  const UOp one_like = make(
+      Op::EXPAND, f32,
+      {make(Op::RESHAPE, f32, {floating(1), UOp::index(1), UOp::index(1)}), UOp::index(3), UOp::index(4)});
   const UOp y = make(Op::PERMUTE, f32, {UOp::alu(Op::EXP2, {x + one_like})}, Ints{1, 0});
   const UOp sum = make(Op::REDUCE, f32, {y}, ReduceArg{Op::ADD, {0}, 1});
   const UOp part = make(Op::SHRINK, f32, {sum, UOp::index(0), UOp::index(0), UOp::index(1), n});
@@ -389,7 +390,7 @@ TEST_F(Spec, ALegalTensorGraph) {
   const UOp function =
       make(Op::FUNCTION, nothing, {tuple({tensor({2}) + tensor({2}), tensor({2})}), part}, FunctionArg{"f"});
   const UOp sink = UOp::sink(UOps{part, copy, assigned, make(Op::GETTUPLE, f32, {function}, 1)});
-  EXPECT_EQ(error(sink, Level::tensor), "");
+  EXPECT_EQ(spec_error(sink, Level::tensor), "");
 }
 
 // out[i, j] = sum over k of a[i, k] * b[k, j]
@@ -401,7 +402,7 @@ UOp matmul() {
               KernelArg{"matmul", {}, {}});
 }
 
-TEST_F(Spec, ALegalMatmulKernel) { EXPECT_EQ(error(matmul(), Level::kernel), ""); }
+TEST_F(Spec, ALegalMatmulKernel) { EXPECT_EQ(spec_error(matmul(), Level::kernel), ""); }
 
 TEST_F(Spec, ALegalKernelWithShapedMemoryStagesAndGates) {
   const UOp i = loop(0), j = loop(1), k = loop(2);
@@ -410,30 +411,30 @@ TEST_F(Spec, ALegalKernelWithShapedMemoryStagesAndGates) {
   const UOp value = make(Op::INDEX, f32, {shaped, i, gated});
   const UOp stage = make(Op::STAGE, f32, {value, j}, StageArg{AddrSpace::LOCAL, {}, true, "used twice"});
   const UOp effect = store(address_at(memory(0), i * 4 + k), make(Op::INDEX, f32, {stage, k}));
-  EXPECT_EQ(error(UOp::sink(UOps{end(effect, {i, k})}), Level::kernel), "");
+  EXPECT_EQ(spec_error(UOp::sink(UOps{end(effect, {i, k})}), Level::kernel), "");
 }
 
 TEST_F(Spec, ALegalSoftmaxKernelWithOneReduceOfTwoValues) {
   const UOp i = loop(0), k = reduce_loop(1), j = loop(2);
-  const UOp both = several({value_at(memory(1), i * 4 + k), number(1)}, start_of_max_and_sum(),
+  const UOp both = several({value_at(memory(1), i * 4 + k), floating(1)}, start_of_max_and_sum(),
                            running_max_and_sum(), {k});
   const UOp most = make(Op::GETTUPLE, f32, {both}, 0), sum = make(Op::GETTUPLE, f32, {both}, 1);
   const UOp result = UOp::alu(Op::EXP2, {value_at(memory(1), i * 4 + j) - most}) / sum;
-  EXPECT_EQ(
-      error(UOp::sink(UOps{end(store(address_at(memory(0), i * 4 + j), result), {j, i})}), Level::kernel),
-      "");
+  EXPECT_EQ(spec_error(UOp::sink(UOps{end(store(address_at(memory(0), i * 4 + j), result), {j, i})}),
+                       Level::kernel),
+            "");
 }
 
 TEST_F(Spec, ALegalCustomKernelWithARegisterAccumulator) {
   const UOp i = loop(0), k = reduce_loop(1), zero = UOp::index(0);
   const UOp acc = make(Op::DEFINE_REG, f32.ptr(1, AddrSpace::REG), {}, 0);
-  const UOp cleared = make(Op::AFTER, acc.dtype(), {acc, store(address_at(acc, zero), number(0)), i});
+  const UOp cleared = make(Op::AFTER, acc.dtype(), {acc, store(address_at(acc, zero), floating(0)), i});
   const UOp added =
       store(address_at(cleared, zero), value_at(cleared, zero) + value_at(memory(1), i * 4 + k));
   const UOp done = make(Op::AFTER, acc.dtype(), {acc, end(added, {k})});
-  EXPECT_EQ(
-      error(UOp::sink(UOps{end(store(address_at(memory(0), i), value_at(done, zero)), {i})}), Level::kernel),
-      "");
+  EXPECT_EQ(spec_error(UOp::sink(UOps{end(store(address_at(memory(0), i), value_at(done, zero)), {i})}),
+                       Level::kernel),
+            "");
 }
 
 TEST_F(Spec, ALegalProgram) {
@@ -443,7 +444,7 @@ TEST_F(Spec, ALegalProgram) {
   const auto load = [](const UOp& address) { return make(Op::LOAD, address.dtype().base(), {address}); };
   const UOp vectors = address_at(memory(1), thread * 4 + r).cast(f32.vec(4).ptr(16));
   const UOp four = load(vectors) * UOp::constant(f32.vec(4), 2.0);
-  const UOp cleared = make(Op::AFTER, acc.dtype(), {acc, store(address_at(acc, zero), number(0))});
+  const UOp cleared = make(Op::AFTER, acc.dtype(), {acc, store(address_at(acc, zero), floating(0))});
   const UOp lane = make(Op::GEP, f32, {four}, Ints{3});
   const UOp loop_end = end(store(address_at(cleared, zero), load(address_at(cleared, zero)) + lane), {r});
   const UOp result = load(address_at(make(Op::AFTER, acc.dtype(), {acc, loop_end}), zero));
@@ -452,16 +453,17 @@ TEST_F(Spec, ALegalProgram) {
   const UOp gate = make(Op::IF, nothing, {thread < 1});
   const UOp out = make(Op::AFTER, memory(0).dtype(), {memory(0), gate});
   const UOp write = store(address_at(out, thread), load(address_at(seen, whole(15))));
-  EXPECT_EQ(error(UOp::sink(UOps{write, make(Op::ENDIF, nothing, {gate})}), Level::program), "");
+  EXPECT_EQ(spec_error(UOp::sink(UOps{write, make(Op::ENDIF, nothing, {gate})}), Level::program), "");
 }
 
 TEST_F(Spec, TheBodyOfACallIsAKernel) {
   const UOp call = make(Op::CALL, nothing, {matmul(), buffer(0, 64), buffer(1, 64), buffer(2, 64)});
   const UOp graph = UOp::sink(UOps{make(Op::AFTER, f32, {buffer(0, 64), call})});
-  EXPECT_EQ(error(graph, Level::tensor), "");
-  const UOp open = UOp::sink(UOps{store(address_at(memory(0), loop(0)), number(0))});
+  EXPECT_EQ(spec_error(graph, Level::tensor), "");
+  const UOp open = UOp::sink(UOps{store(address_at(memory(0), loop(0)), floating(0))});
   EXPECT_THAT(
-      error(UOp::sink(UOps{make(Op::CALL, nothing, {open, buffer(0, 64)})}), Level::tensor, "split kernels"),
+      spec_error(UOp::sink(UOps{make(Op::CALL, nothing, {open, buffer(0, 64)})}), Level::tensor,
+                 "split kernels"),
       StartsWith("after pass \"split kernels\": kernel level: SINK breaks \"every range is closed below the "
                  "SINK\""));
 }
@@ -471,7 +473,7 @@ TEST_F(Spec, TheBodyOfACallIsAKernel) {
 
 TEST_F(Spec, TheErrorNamesPassLevelOpRequirementAndNode) {
   const UOp bad = store(address_at(memory(0), loop(0)), whole(7));
-  const std::string text = error(UOp::sink(UOps{end(bad, {loop(0)})}), Level::kernel, "split kernels");
+  const std::string text = spec_error(UOp::sink(UOps{end(bad, {loop(0)})}), Level::kernel, "split kernels");
   EXPECT_THAT(
       text,
       StartsWith("after pass \"split kernels\": kernel level: STORE breaks \"STORE writes a value of the "
@@ -482,13 +484,13 @@ TEST_F(Spec, TheErrorNamesPassLevelOpRequirementAndNode) {
 TEST_F(Spec, TheErrorIsOfASaneLength) {
   UOp x = tensor({2}, 0);
   for (int i = 0; i < 5000; i++) x = UOp::alu(i % 2 ? Op::EXP2 : Op::SQRT, {x});
-  const std::string text = error(x + tensor({3}, 1), Level::tensor);
+  const std::string text = spec_error(x + tensor({3}, 1), Level::tensor);
   EXPECT_LT(text.size(), 3000U);
   EXPECT_THAT(text, HasSubstr("shapes (2) and (3) differ"));
 }
 
 TEST_F(Spec, NodesAreCheckedAsTheyAreMadeWhenAsked) {
-  const UOp x = number(1), i = whole(1);
+  const UOp x = floating(1), i = whole(1);
   EXPECT_FALSE(checks_every_node());
   const size_t live = live_nodes();
   {
@@ -502,7 +504,7 @@ TEST_F(Spec, NodesAreCheckedAsTheyAreMadeWhenAsked) {
 }
 
 TEST_F(Spec, BoundariesAreCheckedAsMuchAsTheEnvironmentAsks) {
-  const UOp bad = make(Op::ADD, f32, {number(1), whole(1)});
+  const UOp bad = make(Op::ADD, f32, {floating(1), whole(1)});
   EXPECT_NO_THROW(check_boundary(bad, Level::tensor, "early rewrites"));
   const env::Override on("SPEC", 1);
   EXPECT_THROW(check_boundary(bad, Level::tensor, "early rewrites"), SpecError);
@@ -513,7 +515,7 @@ TEST_F(Spec, BoundariesAreCheckedAsMuchAsTheEnvironmentAsks) {
 TEST_F(Spec, DeepGraphsAreChecked) {
   UOp x = tensor({2});
   for (int i = 0; i < 100'000; i++) x = x + x;
-  EXPECT_EQ(error(x, Level::tensor), "");
+  EXPECT_EQ(spec_error(x, Level::tensor), "");
 }
 
 }  // namespace

@@ -122,10 +122,10 @@ class Mutator {
 };
 
 TEST(TextFuzz, DamagedTextIsReadOrRefused) {
-  const int count = testing::rounds(100'000);
-  const uint64_t seed = testing::seed();
+  const int count = rounds(100'000);
+  const uint64_t seed = first_seed();
   std::vector<std::string> corpus(std::begin(kCorpus), std::end(kCorpus));
-  for (int i = 0; i < 40; i++) corpus.push_back(print(testing::RandomGraph(seed + i).graph(4 + i)));
+  for (int i = 0; i < 40; i++) corpus.push_back(print(RandomGraph(seed + i).graph(4 + i)));
   // Every text is damaged afresh: survivors of earlier damage are mostly long texts in quotes, where anything
   // goes.
   for (const std::string& text : corpus) ASSERT_NO_THROW(parse(text)) << text;
@@ -150,8 +150,8 @@ TEST(TextFuzz, DamagedTextIsReadOrRefused) {
 }
 
 TEST(TextFuzz, BytesAreReadOrRefused) {
-  const int count = testing::rounds(20'000);
-  const uint64_t seed = testing::seed();
+  const int count = rounds(20'000);
+  const uint64_t seed = first_seed();
   std::mt19937_64 random(seed);
   for (int i = 0; i < count; i++) {
     std::string text(random() % 64, '\0');

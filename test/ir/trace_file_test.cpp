@@ -15,14 +15,13 @@
 #include "quern/ir/file.h"
 #include "quern/ir/trace.h"
 #include "test/ir/rounds.h"
+#include "test/ir/variables.h"
 
 namespace quern {
 namespace {
 
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
-
-const UOp n = UOp::variable("n", 0, 10), m = UOp::variable("m", 0, 10);
 
 std::string temporary(std::string_view name) {
   return (std::filesystem::temp_directory_path() / fmt::format("quern_{}_{}", ::getpid(), name)).string();
@@ -119,7 +118,7 @@ TEST(TraceFile, AnEmptyTrace) {
 TEST(TraceFile, TheExampleOfTheDocumentation) {
   RewriteTrace trace;
   trace.rules = {{"x + 0 -> x", "a.cpp:1"}};
-  trace.passes.push_back({"p", n + 0, n, {{0, n + 0, n}}, 0, 0});
+  trace.passes.push_back({"p", kN + 0, kN, {{0, kN + 0, kN}}, 0, 0});
   std::string hex;
   for (unsigned char c : encode_trace(trace).substr(9)) hex += fmt::format("{:02x} ", c);
   const std::string page = read_file("docs/trace-format.md");
@@ -136,9 +135,9 @@ TEST(TraceFile, TheExampleOfTheDocumentation) {
 }
 
 TEST(TraceFile, ALongChain) {
-  UOp chain = n;
+  UOp chain = kN;
   for (int i = 0; i < 100'000; i++)
-    chain = UOp::make(i % 2 == 0 ? Op::ADD : Op::MUL, dtypes::index, {chain, m});
+    chain = UOp::make(i % 2 == 0 ? Op::ADD : Op::MUL, dtypes::index, {chain, kM});
   RewriteTrace trace;
   trace.passes.push_back({"chain", chain, chain, {}, 0, 0});
   const std::string bytes = encode_trace(trace);
@@ -147,7 +146,7 @@ TEST(TraceFile, ALongChain) {
 }
 
 TEST(TraceFile, NodesAreWrittenOnce) {
-  UOp u = n;
+  UOp u = kN;
   for (int i = 0; i < 60; i++) u = u + u;  // 2^60 paths
   RewriteTrace trace;
   for (int i = 0; i < 100; i++) trace.passes.push_back({"again", u, u, {}, 0, 0});
@@ -199,9 +198,9 @@ TEST(TraceFile, NodesThatCannotBeAreRefused) {
     trace.passes.push_back({"", u, {}, {}, 0, 0});
     return decode_error(encode_trace(trace));
   };
-  EXPECT_THAT(refused(UOp::make(Op::ADD, dtypes::index, {n})), HasSubstr("ADD with 1 sources"));
-  EXPECT_THAT(refused(UOp::make(Op::NEG, dtypes::index, {n, n})), HasSubstr("NEG with 2 sources"));
-  EXPECT_THAT(refused(UOp::make(Op::NEG, dtypes::index, {n}, 3)), HasSubstr("NEG with a integer argument"));
+  EXPECT_THAT(refused(UOp::make(Op::ADD, dtypes::index, {kN})), HasSubstr("ADD with 1 sources"));
+  EXPECT_THAT(refused(UOp::make(Op::NEG, dtypes::index, {kN, kN})), HasSubstr("NEG with 2 sources"));
+  EXPECT_THAT(refused(UOp::make(Op::NEG, dtypes::index, {kN}, 3)), HasSubstr("NEG with a integer argument"));
   EXPECT_THAT(refused(UOp::make(Op::CONST, dtypes::index)),
               HasSubstr("a CONST of index without a value of it"));
   EXPECT_THAT(refused(UOp::make(Op::CONST, dtypes::int8, {}, Const::of_int(1000))),
@@ -215,8 +214,8 @@ TEST(TraceFile, NodesThatCannotBeAreRefused) {
 TEST(TraceFile, PassesMustNest) {
   auto refused = [](uint32_t depth, uint32_t thread) {
     RewriteTrace trace;
-    trace.passes.push_back({"a", n, n, {}, 0, 0});
-    trace.passes.push_back({"b", n, n, {}, depth, thread});
+    trace.passes.push_back({"a", kN, kN, {}, 0, 0});
+    trace.passes.push_back({"b", kN, kN, {}, depth, thread});
     return decode_error(encode_trace(trace));
   };
   EXPECT_EQ(refused(0, 0), "");
@@ -237,13 +236,13 @@ TEST(TraceFile, PathsThatCannotBe) {
 // ---- fuzzing
 
 TEST(TraceFuzz, ChangedBytesAreReadOrRefused) {
-  const int count = testing::rounds(50'000);
-  const uint64_t seed = testing::seed();
+  const int count = rounds(50'000);
+  const uint64_t seed = first_seed();
   std::mt19937_64 random(seed);
   auto below = [&](size_t end) { return static_cast<size_t>(random() % end); };
   RewriteTrace small;
   small.rules = {{"x + 0 -> x", "a.cpp:1"}};
-  small.passes.push_back({"p", (n + 0) * 2, n * 2, {{0, n + 0, n}}, 0, 0});
+  small.passes.push_back({"p", (kN + 0) * 2, kN * 2, {{0, kN + 0, kN}}, 0, 0});
   const std::string originals[] = {encode_trace(rich_trace()), encode_trace(small)};
   int read = 0;
   for (int i = 0; i < count; i++) {

@@ -12,6 +12,7 @@
 
 #include "quern/ir/env.h"
 #include "quern/ir/rewrite.h"
+#include "test/ir/variables.h"
 
 namespace quern {
 namespace {
@@ -20,34 +21,32 @@ using testing::HasSubstr;
 using testing::MatchesRegex;
 using testing::Not;
 
-const UOp n = UOp::variable("n", 0, 10), m = UOp::variable("m", 0, 10);
-
-const Rules simplest = [] {
+const Rules without_neutral = [] {
   const Pat x = var("x");
   return RuleList{{x + 0, x}, {x * 1, x}};
 };
 
-UOp inner(const UOp& x) { return graph_rewrite(x, simplest, {.name = "inner"}); }
+UOp inner(const UOp& x) { return graph_rewrite(x, without_neutral, {.name = "inner"}); }
 const Rules with_inner = [] {
   return RuleList{{op(Op::CONTIGUOUS, {var("x")}), inner, "contiguous -> rewritten"}};
 };
-UOp contiguous(const UOp& x) { return UOp::make(Op::CONTIGUOUS, x.dtype(), {x}); }
+UOp contiguous_of(const UOp& x) { return UOp::make(Op::CONTIGUOUS, x.dtype(), {x}); }
 
 // ---- recorders
 
 TEST(Recorder, KeepsEveryRewriteInItsOrder) {
-  const UOp root = ((n + 0) * 1) % 3;
+  const UOp root = ((kN + 0) * 1) % 3;
   const Recorder recorder;
-  graph_rewrite(root, simplest, {.name = "first"});
-  graph_rewrite(m, simplest, {.name = "second"});
+  graph_rewrite(root, without_neutral, {.name = "first"});
+  graph_rewrite(kM, without_neutral, {.name = "second"});
   const RewriteTrace& trace = recorder.trace();
   ASSERT_EQ(trace.passes.size(), 2u);
   const RewritePass& pass = trace.passes[0];
   EXPECT_EQ(pass.name, "first");
-  EXPECT_TRUE(pass.root == root && pass.result == n % 3);
+  EXPECT_TRUE(pass.root == root && pass.result == kN % 3);
   ASSERT_EQ(pass.steps.size(), 2u);
-  EXPECT_TRUE(pass.steps[0].before == n + 0 && pass.steps[0].after == n);
-  EXPECT_TRUE(pass.steps[1].before == n * 1 && pass.steps[1].after == n);
+  EXPECT_TRUE(pass.steps[0].before == kN + 0 && pass.steps[0].after == kN);
+  EXPECT_TRUE(pass.steps[1].before == kN * 1 && pass.steps[1].after == kN);
   EXPECT_EQ(trace.rules[pass.steps[0].rule].text, "x + 0 -> x");
   EXPECT_EQ(trace.rules[pass.steps[1].rule].text, "x * 1 -> x");
   EXPECT_THAT(trace.rules[pass.steps[1].rule].location, MatchesRegex("test/ir/trace_test\\.cpp:[0-9]+"));
@@ -57,15 +56,15 @@ TEST(Recorder, KeepsEveryRewriteInItsOrder) {
 
 TEST(Recorder, ARuleIsNamedOnce) {
   const Recorder recorder;
-  for (int i = 0; i < 5; i++) graph_rewrite((n + 0) % (i + 2), simplest);
+  for (int i = 0; i < 5; i++) graph_rewrite((kN + 0) % (i + 2), without_neutral);
   EXPECT_EQ(recorder.trace().rules.size(), 1u);
 }
 
 TEST(Recorder, PassesInsideOfPassesFollowThemAndAreDeeper) {
   const Recorder recorder;
-  graph_rewrite(contiguous(contiguous(n + 0) + 0), with_inner,
+  graph_rewrite(contiguous_of(contiguous_of(kN + 0) + 0), with_inner,
                 {.order = Order::before_sources, .name = "outer"});
-  graph_rewrite(n + 0, simplest, {.name = "last"});
+  graph_rewrite(kN + 0, without_neutral, {.name = "last"});
   std::string seen;
   for (const RewritePass& pass : recorder.trace().passes)
     seen += fmt::format("{} {}, ", pass.name, pass.depth);
@@ -74,14 +73,14 @@ TEST(Recorder, PassesInsideOfPassesFollowThemAndAreDeeper) {
 
 TEST(Recorder, RecordersNest) {
   const Recorder outer;
-  graph_rewrite(n + 0, simplest, {.name = "a"});
+  graph_rewrite(kN + 0, without_neutral, {.name = "a"});
   {
     const Recorder nested;
-    graph_rewrite(n + 0, simplest, {.name = "b"});
+    graph_rewrite(kN + 0, without_neutral, {.name = "b"});
     EXPECT_EQ(nested.trace().passes.size(), 1u);
     EXPECT_EQ(nested.trace().passes[0].name, "b");
   }
-  graph_rewrite(n + 0, simplest, {.name = "c"});
+  graph_rewrite(kN + 0, without_neutral, {.name = "c"});
   EXPECT_EQ(outer.trace().passes.size(), 3u);
 }
 
@@ -91,8 +90,8 @@ TEST(Recorder, MadeInsideOfAPassItSeesWhatFollows) {
                        inside = std::make_unique<Recorder>();
                        return inner(x);
                      }}};
-  graph_rewrite(contiguous(n + 0), rules, {.name = "outer"});
-  graph_rewrite(n * 1, simplest, {.name = "later"});
+  graph_rewrite(contiguous_of(kN + 0), rules, {.name = "outer"});
+  graph_rewrite(kN * 1, without_neutral, {.name = "later"});
   const RewriteTrace trace = inside->trace();
   inside.reset();
   ASSERT_EQ(trace.passes.size(), 2u);
@@ -108,12 +107,12 @@ TEST(Recorder, MayEndBeforeThePassThatItSees) {
                        recorder.reset();
                        return x;
                      }}};
-  EXPECT_TRUE(graph_rewrite(contiguous(n), rules) == n);
+  EXPECT_TRUE(graph_rewrite(contiguous_of(kN), rules) == kN);
 }
 
 TEST(Recorder, SeesItsOwnThreadOnly) {
   const Recorder recorder;
-  std::thread([] { graph_rewrite(n + 0, simplest); }).join();
+  std::thread([] { graph_rewrite(kN + 0, without_neutral); }).join();
   EXPECT_TRUE(recorder.trace().passes.empty());
 }
 
@@ -121,8 +120,8 @@ TEST(Recorder, APassThatFailsHasStepsAndNoResult) {
   const Pat x = var("x"), y = var("y");
   const Rules rules{{max(x, y), min(x, y)}, {min(x, y), max(x, y)}};
   const Recorder recorder;
-  EXPECT_THROW(graph_rewrite(max(n, m), rules, {.name = "endless"}), RewriteError);
-  graph_rewrite(n + 0, simplest, {.name = "next"});
+  EXPECT_THROW(graph_rewrite(max(kN, kM), rules, {.name = "endless"}), RewriteError);
+  graph_rewrite(kN + 0, without_neutral, {.name = "next"});
   ASSERT_EQ(recorder.trace().passes.size(), 2u);
   EXPECT_FALSE(recorder.trace().passes[0].result);
   EXPECT_EQ(recorder.trace().passes[0].steps.size(), 2u);
@@ -165,8 +164,8 @@ std::string line_with(const std::string& table, std::string_view text) {
 TEST(MatchStatistics, ByPass) {
   const Stop stop;
   const Counting counting(1);
-  for (int i = 0; i < 3; i++) graph_rewrite((n + 0) % 3, simplest, {.name = "small"});
-  graph_rewrite(contiguous((n + 0) * 1), with_inner, {.name = "outer"});
+  for (int i = 0; i < 3; i++) graph_rewrite((kN + 0) % 3, without_neutral, {.name = "small"});
+  graph_rewrite(contiguous_of((kN + 0) * 1), with_inner, {.name = "outer"});
   const std::string table = match_statistics();
   // n, 0, n + 0, 3 and the remainder become n, 3 and the remainder.
   EXPECT_THAT(line_with(table, "small"), MatchesRegex("small  +3  +[0-9.]+ ms  +15  +9  +3"));
@@ -179,11 +178,11 @@ TEST(MatchStatistics, ByPass) {
 TEST(MatchStatistics, ByRule) {
   const Stop stop;
   const Counting counting(2);
-  const Rules copy = simplest + Rules{{var("x") % var("x"), 0}};
-  graph_rewrite((n + 0) % (m + 3), copy);
-  graph_rewrite(n + 0, simplest);
+  const Rules copy = without_neutral + Rules{{var("x") % var("x"), 0}};
+  graph_rewrite((kN + 0) % (kM + 3), copy);
+  graph_rewrite(kN + 0, without_neutral);
   const std::string table = match_statistics();
-  const std::string location = simplest.list()[0].location();
+  const std::string location = without_neutral.list()[0].location();
   EXPECT_THAT(line_with(table, "x + 0 -> x"),
               MatchesRegex(" +2 / +2 -- +[0-9.]+ / +[0-9.]+ ms -- " + location + " +x \\+ 0 -> x"))
       << "copies of a rule are one rule, and m + 3 is no attempt: another number";
@@ -204,7 +203,7 @@ TEST(MatchStatistics, TimeIsOfThePassItself) {
   const Rules outer{{op(Op::CONTIGUOUS, {var("x")}),
                      [](const UOp& x) { return graph_rewrite(x, slow, {.name = "nested"}); },
                      "calls the slow one"}};
-  graph_rewrite(contiguous(UOp::alu(Op::NEG, {n})), outer, {.name = "caller"});
+  graph_rewrite(contiguous_of(UOp::alu(Op::NEG, {kN})), outer, {.name = "caller"});
   const std::string table = match_statistics();
   auto number_before = [&](std::string_view name, std::string_view unit) {
     const std::string line = line_with(table, name);
@@ -222,7 +221,7 @@ TEST(MatchStatistics, NothingIsCountedUnlessAskedFor) {
   const Stop stop;
   {
     const Counting counting(0);
-    graph_rewrite(n + 0, simplest, {.name = "silent"});
+    graph_rewrite(kN + 0, without_neutral, {.name = "silent"});
     EXPECT_THAT(match_statistics(), Not(HasSubstr("silent")));
   }
 }
@@ -237,7 +236,7 @@ class TraceDeathTest : public testing::Test {
 TEST_F(TraceDeathTest, StatisticsArePrintedAtTheEnd) {
   auto program = [] {
     ::setenv("TRACK_MATCH_STATS", "2", 1);  // NOLINT(concurrency-mt-unsafe)
-    graph_rewrite(n + 0, simplest, {.name = "only pass"});
+    graph_rewrite(kN + 0, without_neutral, {.name = "only pass"});
     std::exit(0);  // NOLINT(concurrency-mt-unsafe)
   };
   EXPECT_EXIT(program(), testing::ExitedWithCode(0), "only pass .*x \\+ 0 -> x");
@@ -248,8 +247,8 @@ TEST_F(TraceDeathTest, TheWholeProcessIsWrittenAtTheEnd) {
   std::filesystem::remove(path);
   auto program = [&] {
     ::setenv("REWRITE_TRACE", path.c_str(), 1);  // NOLINT(concurrency-mt-unsafe)
-    graph_rewrite(contiguous(n + 0), with_inner, {.name = "main"});
-    std::thread([] { graph_rewrite(m * 1, simplest, {.name = "other"}); }).join();
+    graph_rewrite(contiguous_of(kN + 0), with_inner, {.name = "main"});
+    std::thread([] { graph_rewrite(kM * 1, without_neutral, {.name = "other"}); }).join();
     std::exit(0);  // NOLINT(concurrency-mt-unsafe)
   };
   EXPECT_EXIT(program(), testing::ExitedWithCode(0), "");
@@ -258,13 +257,13 @@ TEST_F(TraceDeathTest, TheWholeProcessIsWrittenAtTheEnd) {
   std::string seen;
   for (const RewritePass& p : trace.passes) seen += fmt::format("{} {} {}, ", p.name, p.depth, p.thread);
   EXPECT_EQ(seen, "main 0 0, inner 1 0, other 0 1, ");
-  EXPECT_TRUE(trace.passes[0].result == n);
+  EXPECT_TRUE(trace.passes[0].result == kN);
 }
 
 TEST_F(TraceDeathTest, APathThatCannotBeWrittenIsReported) {
   auto program = [] {
     ::setenv("REWRITE_TRACE", "/no/such/folder/trace", 1);  // NOLINT(concurrency-mt-unsafe)
-    graph_rewrite(n + 0, simplest);
+    graph_rewrite(kN + 0, without_neutral);
     std::exit(0);  // NOLINT(concurrency-mt-unsafe)
   };
   EXPECT_EXIT(program(), testing::ExitedWithCode(0),

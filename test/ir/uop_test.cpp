@@ -16,6 +16,7 @@
 
 #include "test/error_of.h"
 #include "test/ir/long_chain.h"
+#include "test/ir/variables.h"
 
 namespace quern {
 namespace {
@@ -23,24 +24,22 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-UOp var(const char* name, int64_t min = 0, int64_t max = 100) { return UOp::variable(name, min, max); }
-
 // ---- interning
 
 TEST(UOp, TheSameNodeIsMadeOnce) {
-  const UOp a = var("a"), b = var("b");
-  EXPECT_TRUE(same(a, var("a")));
-  EXPECT_TRUE(same(a * 2 + b, var("a") * 2 + var("b")));
+  const UOp a = variable("a"), b = variable("b");
+  EXPECT_TRUE(same(a, variable("a")));
+  EXPECT_TRUE(same(a * 2 + b, variable("a") * 2 + variable("b")));
   EXPECT_EQ((a + b).node(), (a + b).node());
   EXPECT_FALSE(same(a + b, b + a)) << "interning does not reorder operands";
 }
 
 TEST(UOp, EveryPartTellsNodesApart) {
-  const UOp a = var("a");
+  const UOp a = variable("a");
   const std::vector<UOp> all = {
       a,
-      var("a", 0, 99),
-      var("b"),
+      variable("a", 0, 99),
+      variable("b"),
       UOp::variable("a", 0, 100, dtypes::int32),
       a.rtag("tag"),
       a.rtag(1),
@@ -72,7 +71,7 @@ TEST(UOp, EveryPartTellsNodesApart) {
 TEST(UOp, IsFreedWithItsLastReference) {
   const size_t before = live_nodes();
   {
-    UOp a = var("freed"), sum = a + 98765;  // a number that nobody else holds
+    UOp a = variable("freed"), sum = a + 98765;  // a number that nobody else holds
     EXPECT_EQ(live_nodes(), before + 3);
     a = UOp();
     EXPECT_EQ(live_nodes(), before + 3) << "the sum holds its sources";
@@ -88,7 +87,7 @@ TEST(UOp, IsFreedWithItsLastReference) {
 TEST(UOp, DerivedFactsDoNotKeepNodesAlive) {
   const size_t before = live_nodes();
   {
-    const UOp n = var("n", 1, 8), r = UOp::range(n, 0), inner = UOp::range(r + 1, 1);
+    const UOp n = variable("n", 1, 8), r = UOp::range(n, 0), inner = UOp::range(r + 1, 1);
     const UOp tensor = UOp::make(Op::PARAM, dtypes::float32, {n, n + 1}, 0);
     EXPECT_EQ((inner * 4 + r).vmax(), 7 * 4 + 7);
     EXPECT_THAT((inner * 4 + r).ranges(), ElementsAre(r, inner));
@@ -129,7 +128,7 @@ TEST(UOp, AnEmptySourceIsRefused) {
 }
 
 TEST(UOp, OpsBelow) {
-  const UOp x = var("a") * 2 + 1;
+  const UOp x = variable("a") * 2 + 1;
   EXPECT_EQ(x.ops_below(), (OpSet{Op::DEFINE_VAR, Op::MUL, Op::ADD, Op::CONST}));
   EXPECT_EQ(UOp::index(1).ops_below(), OpSet(Op::CONST));
 }
@@ -137,7 +136,7 @@ TEST(UOp, OpsBelow) {
 // ---- changed copies
 
 TEST(UOp, ReplaceKeepsWhatIsNotNamed) {
-  const UOp a = var("a"), b = var("b"), x = (a + b).rtag(7);
+  const UOp a = variable("a"), b = variable("b"), x = (a + b).rtag(7);
   EXPECT_EQ(x.tag(), Arg(7));
   EXPECT_TRUE(same(x.replace({}), x));
   const UOp product = x.replace({.op = Op::MUL});
@@ -153,7 +152,7 @@ TEST(UOp, ReplaceKeepsWhatIsNotNamed) {
 }
 
 TEST(UOp, TagsOfEveryKind) {
-  const UOp a = var("a");
+  const UOp a = variable("a");
   for (const Arg& tag : {Arg(1), Arg("text"), Arg(Ints{1, 2}), Arg(Texts{"x"}), Arg(Const::of_float(0.5))}) {
     EXPECT_EQ(a.rtag(tag).tag(), tag);
     EXPECT_FALSE(same(a.rtag(tag), a));
@@ -172,19 +171,19 @@ TEST(Arg, AnEmptiedArgumentIsNone) {
 // ---- substitution
 
 TEST(Substitute, AllAtOnce) {
-  const UOp a = var("a"), b = var("b");
+  const UOp a = variable("a"), b = variable("b");
   EXPECT_TRUE(same((a * 2 + b).substitute({{a, b}, {b, a}}), b * 2 + a)) << "swapped";
   EXPECT_TRUE(same((a + 1).substitute({{a, a + 1}}), a + 1 + 1)) << "what is put in is not substituted again";
 }
 
 TEST(Substitute, OuterKeysWin) {
-  const UOp a = var("a"), b = var("b"), sum = a + b;
+  const UOp a = variable("a"), b = variable("b"), sum = a + b;
   EXPECT_TRUE(same((sum * a).substitute({{sum, b}, {a, UOp::index(3)}}), b * 3));
   EXPECT_TRUE(same(sum.substitute({{sum, a}}), a));
 }
 
 TEST(Substitute, WhatIsUntouchedKeepsItsPointer) {
-  const UOp a = var("a"), b = var("b"), c = var("c"), x = a * b;
+  const UOp a = variable("a"), b = variable("b"), c = variable("c"), x = a * b;
   const size_t live = live_nodes();
   EXPECT_TRUE(same(x.substitute({}), x));
   EXPECT_TRUE(same(x.substitute({{c, a}}), x));
@@ -193,21 +192,21 @@ TEST(Substitute, WhatIsUntouchedKeepsItsPointer) {
 }
 
 TEST(Substitute, SharedNodesAreVisitedOnce) {
-  const UOp a = var("a"), b = var("b");
+  const UOp a = variable("a"), b = variable("b");
   UOp x = a, want = b;
   for (int i = 0; i < 200; i++) x = x + x, want = want + want;  // 2^200 paths
   EXPECT_TRUE(same(x.substitute({{a, b}}), want));
 }
 
 TEST(Substitute, KeepsTags) {
-  const UOp a = var("a"), b = var("b");
+  const UOp a = variable("a"), b = variable("b");
   EXPECT_TRUE(same((a + 1).rtag("t").substitute({{a, b}}), (b + 1).rtag("t")));
 }
 
 // ---- walks
 
 TEST(Toposort, SourcesComeFirstAndOnce) {
-  const UOp a = var("a"), b = var("b"), sum = a + b, x = sum * a;
+  const UOp a = variable("a"), b = variable("b"), sum = a + b, x = sum * a;
   EXPECT_THAT(x.toposort(), ElementsAre(a, b, sum, x));
   EXPECT_THAT(x.backward_slice(), ElementsAre(a, b, sum));
   EXPECT_THAT(a.toposort(), ElementsAre(a));
@@ -215,14 +214,14 @@ TEST(Toposort, SourcesComeFirstAndOnce) {
 }
 
 TEST(Toposort, AGateStopsTheDescent) {
-  const UOp a = var("a"), b = var("b"), sum = a + b, x = sum * a;
+  const UOp a = variable("a"), b = variable("b"), sum = a + b, x = sum * a;
   EXPECT_THAT(x.toposort([&](const UOp& u) { return !same(u, sum); }), ElementsAre(sum, a, x))
       << "the refused node is listed; a is reached on another way, b is not";
   EXPECT_THAT(x.toposort([](const UOp&) { return false; }), ElementsAre(x));
 }
 
 TEST(Variables, ByName) {
-  const UOp a = var("a"), b = var("b"), c = var("c");
+  const UOp a = variable("a"), b = variable("b"), c = variable("c");
   EXPECT_THAT((c * b + a * b).variables(), ElementsAre(a, b, c));
   EXPECT_TRUE(UOp::index(3).variables().empty());
   EXPECT_THAT(b.bind(3).variables(), ElementsAre(b));
@@ -233,9 +232,9 @@ TEST(Variables, ByName) {
 UOps random_nodes(unsigned seed, int count) {
   std::mt19937 random(seed);
   auto below = [&](size_t n) { return std::uniform_int_distribution<size_t>(0, n - 1)(random); };
-  UOps all = {var("a"),
-              var("b"),
-              var("a", 0, 9),
+  UOps all = {variable("a"),
+              variable("b"),
+              variable("a", 0, 9),
               UOp::range(4, 0),
               UOp::range(4, 1, AxisKind::REDUCE),
               UOp::index(0),
@@ -262,7 +261,8 @@ TEST(Compare, IsATotalOrder) {
 }
 
 TEST(Compare, PutsVariablesFirstAndConstantsLast) {
-  const UOp a = var("a"), b = var("b"), r = UOp::range(4, 0), s = UOp::range(4, 1), c = UOp::index(-5);
+  const UOp a = variable("a"), b = variable("b"), r = UOp::range(4, 0), s = UOp::range(4, 1),
+            c = UOp::index(-5);
   UOps all = {c, a * b, s, b, r, a};
   std::sort(all.begin(), all.end(), before);
   EXPECT_THAT(all, ElementsAre(a, b, r, s, a * b, c));
@@ -294,7 +294,7 @@ TEST(Key, TellsNodesApart) {
     keys.insert(u.key()), nodes.insert(u.node());
   }
   EXPECT_EQ(keys.size(), nodes.size());
-  EXPECT_NE(var("a").key(), var("a").rtag(1).key());
+  EXPECT_NE(variable("a").key(), variable("a").rtag(1).key());
 }
 
 std::string keys_of_this_process() {
@@ -329,7 +329,7 @@ TEST(Key, IsTheSameInAnotherProcess) {
 TEST(Deep, AChainIsBuiltWalkedChangedAndFreed) {
   const size_t before = live_nodes();
   {
-    const UOp n = var("deep", 0, 3), m = var("deeper", 0, 3), r = UOp::range(4, 0);
+    const UOp n = variable("deep", 0, 3), m = variable("deeper", 0, 3), r = UOp::range(4, 0);
     UOp x = n + r;
     for (int i = 0; i < kLongChain; i++) x = max(x, i % 7);
     EXPECT_EQ(std::ssize(x.toposort()), kLongChain + 3 + 1 + 7 - 1)

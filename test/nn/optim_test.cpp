@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "quern/nn/training.h"
-#include "test/engine/several_devices.h"
+#include "test/engine/tensors.h"
 #include "test/error_of.h"
 
 namespace quern::nn {

@@ -11,7 +11,6 @@ namespace quern::optest {
 namespace {
 
 using Wholes = std::vector<Whole>;
-__extension__ typedef unsigned __int128 Bits;
 using Op2 = std::function<Tensor(const Tensor&, const Operand&)>;
 
 constexpr Number kNaN = std::numeric_limits<Number>::quiet_NaN();
@@ -36,7 +35,6 @@ Whole floor_div_integers(Whole x, Whole y) {
   if (y == 0) return 0;
   return x / y - (x % y != 0 && (x < 0) != (y < 0) ? 1 : 0);
 }
-Whole product(Whole x, Whole y) { return static_cast<Whole>(static_cast<Bits>(x) * static_cast<Bits>(y)); }
 
 struct Options {
   Rule result = as_is;
@@ -74,7 +72,7 @@ std::vector<Row> arithmetic() {
           [](const Wholes& n, DType) { return n[0] - n[1]; }),
       binary(
           "mul", &Tensor::mul, [](const Numbers& n) { return n[0] * n[1]; },
-          [](const Wholes& n, DType) { return product(n[0], n[1]); }, {.types = kAll, .twice = true}),
+          [](const Wholes& n, DType) { return wrapped_product(n[0], n[1]); }, {.types = kAll, .twice = true}),
       binary(
           "div", [](const Tensor& x, const Operand& y) { return x.div(y); },
           [](const Numbers& n) { return n[0] / n[1]; }, {},
@@ -97,7 +95,7 @@ std::vector<Row> arithmetic() {
       binary(
           "mod", &Tensor::mod, [](const Numbers& n) { return floor_mod(n[0], n[1]); },
           [](const Wholes& n, DType) {
-            return n[0] - product(floor_div_integers(n[0], n[1]), n[1]) - (n[1] == 0 ? n[0] : 0);
+            return n[0] - wrapped_product(floor_div_integers(n[0], n[1]), n[1]) - (n[1] == 0 ? n[0] : 0);
           }),
       binary(
           "fmod", &Tensor::fmod, [](const Numbers& n) { return std::fmod(n[0], n[1]); },
@@ -168,7 +166,9 @@ std::vector<Row> comparisons_and_bits() {
           [](Whole x, Whole y, DType d) { return d.is_bool() ? Whole{x == 0} ^ y : ~x ^ y; }),
       of_bits(
           "lshift", &Tensor::lshift,
-          [](Whole x, Whole y, DType d) { return shifts_out(y, d) ? Whole{0} : product(x, Whole{1} << y); },
+          [](Whole x, Whole y, DType d) {
+            return shifts_out(y, d) ? Whole{0} : wrapped_product(x, Whole{1} << y);
+          },
           kInts),
       of_bits(
           "rshift", &Tensor::rshift,

@@ -76,6 +76,10 @@ Whole greatest(DType dtype) {
   return (Whole{1} << (dtype.is_signed() ? dtype.bits() - 1 : dtype.bits())) - 1;
 }
 
+Whole wrapped_product(Whole x, Whole y) {
+  __extension__ typedef unsigned __int128 Bits;
+  return static_cast<Whole>(static_cast<Bits>(x) * static_cast<Bits>(y));
+}
 Number wrapped(DType dtype, Whole value) {
   const Whole modulus = Whole{1} << dtype.bits();
   Whole r = value % modulus;

@@ -36,6 +36,7 @@ using Tensors = std::vector<Tensor>;
 
 Number rounded(DType dtype, Number value);             // to the nearest of a float type, ties to even
 Number wrapped(DType dtype, Whole value);              // modulo 2^bits
+Whole wrapped_product(Whole x, Whole y);               // modulo 2^128
 Number converted(DType from, DType to, Number value);  // what cast does
 uint64_t encoded(DType dtype, Number value);           // its bits in memory; it must be a value of the dtype
 Number decoded(DType dtype, uint64_t bits);

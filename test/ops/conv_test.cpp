@@ -78,8 +78,8 @@ Array conv_transposed(const Array& x, const Array& w, const Conv& c, const Ints&
   return y;
 }
 
-Row row_of(const std::string& name, Function<Tensor> ours, Function<Array> reference,
-           const std::vector<std::vector<Ints>>& shapes, const Types& types = kFloats) {
+Row layer_row(const std::string& name, Function<Tensor> ours, Function<Array> reference,
+              const std::vector<std::vector<Ints>>& shapes, const Types& types = kFloats) {
   std::vector<size_t> by;
   for (size_t i = 0; i < shapes[0].size(); i++) by.push_back(i);
   return {.name = name,
@@ -93,7 +93,7 @@ Row row_of(const std::string& name, Function<Tensor> ours, Function<Array> refer
           .by = by};
 }
 Row conv_row(const std::string& name, const ConvOptions& o, const Conv& c, const std::vector<Ints>& shapes) {
-  Row row = row_of(
+  Row row = layer_row(
       "conv2d " + name,
       [=](const Tensors& x) {
         return x[0].conv2d(x[1], x.size() > 2 ? std::optional(x[2]) : std::nullopt, o);
@@ -104,7 +104,7 @@ Row conv_row(const std::string& name, const ConvOptions& o, const Conv& c, const
 }
 Row transposed_row(const std::string& name, const ConvTransposeOptions& o, const Conv& c, const Ints& extra,
                    const std::vector<Ints>& shapes) {
-  return row_of(
+  return layer_row(
       "conv_transpose2d " + name, [=](const Tensors& x) { return x[0].conv_transpose2d(x[1], {}, o); },
       [=](const Arrays& a) { return conv_transposed(a[0], a[1], c, extra); }, {shapes});
 }
@@ -133,7 +133,7 @@ std::vector<Row> convolutions() {
       transposed_row("dilated groups", {.groups = 2, .stride = {2, 1}, .dilation = {1, 2}},
                      {{{2, 1}, {1, 2}, {0, 0}, {0, 0}}, 2}, {0, 0}, {{1, 4, 2, 2}, {4, 1, 2, 2}}),
       transposed_row("of one dimension", {.stride = 3}, {{{3}, {1}, {0}, {0}}}, {0}, {{2, 1, 3}, {1, 2, 2}}),
-      row_of(
+      layer_row(
           "conv_transpose2d with a bias", [](const Tensors& x) { return x[0].conv_transpose2d(x[1], x[2]); },
           [](const Arrays& a) {
             Array y = conv_transposed(a[0], a[1], {{{1, 1}, {1, 1}, {0, 0}, {0, 0}}}, {0, 0});
@@ -202,15 +202,17 @@ Array pooled(const Array& x, const Pooling& p, DType dtype, const Under& f) {
   });
   return y;
 }
-Number most(const Numbers& values, const Ints&, int64_t) { return *std::ranges::max_element(values); }
+Number most_of_window(const Numbers& values, const Ints&, int64_t) {
+  return *std::ranges::max_element(values);
+}
 
 Row pool_row(const std::string& name, const PoolOptions& o, const Pooling& p, bool average,
              const std::vector<std::vector<Ints>>& shapes) {
-  Row row = row_of(
+  Row row = layer_row(
       (average ? "avg_pool2d " : "max_pool2d ") + name,
       [=](const Tensors& x) { return average ? x[0].avg_pool2d(p.kernel, o) : x[0].max_pool2d(p.kernel, o); },
       [=](const Arrays& a) {
-        if (!average) return pooled(a[0], p, a[0].dtype, most);
+        if (!average) return pooled(a[0], p, a[0].dtype, most_of_window);
         return pooled(a[0], p, as_float(a[0].dtype), [&](const Numbers& v, const Ints&, int64_t inside) {
           Number sum = 0;
           for (const Number x : v) sum += x;
@@ -266,30 +268,31 @@ std::vector<Row> with_places() {
       around{{3, 3}, {{2, 2}, {1, 1}, {1, 1}, {1, 1}}};
   auto pair_of = [](const std::pair<Tensor, Tensor>& p) { return Tensors{p.first, p.second}; };
   std::vector<Row> rows = {
-      row_of(
+      layer_row(
           "max_pool2d_with_indices",
           [=](const Tensors& x) { return pair_of(x[0].max_pool2d_with_indices()); },
           [=](const Arrays& a) {
-            return Arrays{pooled(a[0], plain, a[0].dtype, most), places_of(a[0], plain)};
+            return Arrays{pooled(a[0], plain, a[0].dtype, most_of_window), places_of(a[0], plain)};
           },
           {{{2, 4, 5}}, {{1, 1, 2, 2}}}, kAll),
-      row_of(
+      layer_row(
           "max_pool2d_with_indices, padded",
           [=](const Tensors& x) {
             return pair_of(x[0].max_pool2d_with_indices(3, {.stride = 2, .padding = 1}));
           },
           [=](const Arrays& a) {
-            return Arrays{pooled(a[0], around, a[0].dtype, most), places_of(a[0], around)};
+            return Arrays{pooled(a[0], around, a[0].dtype, most_of_window), places_of(a[0], around)};
           },
           {{{1, 4, 5}}}, kAll),
-      row_of(
+      layer_row(
           "max_unpool2d",
           [](const Tensors& x) {
             const auto [values, places] = x[0].max_pool2d_with_indices();
             return values.max_unpool2d(places);
           },
           [=](const Arrays& a) {
-            const Array values = pooled(a[0], plain, a[0].dtype, most), places = places_of(a[0], plain);
+            const Array values = pooled(a[0], plain, a[0].dtype, most_of_window),
+                        places = places_of(a[0], plain);
             Array out(a[0].dtype, a[0].shape);
             const int64_t columns = a[0].shape[2];
             each(values.shape, [&](const Ints& i) {

@@ -15,7 +15,7 @@ struct OfNothing {
 Tensor ones(const Shape& shape) { return Tensor::ones(shape); }
 Tensor indices(const Shape& shape) { return Tensor::zeros(shape, {.dtype = dtypes::int64}); }
 
-const OfNothing kOps[] = {
+const OfNothing kOfNothing[] = {
     {"exp", {0, 3}, {0, 3}, [](const Tensor& x) { return x.exp(); }},
     {"add", {0, 3}, {0, 3}, [](const Tensor& x) { return x + ones({1, 3}); }},
     {"sum", {0, 3}, {3}, [](const Tensor& x) { return x.sum(0); }},
@@ -129,7 +129,7 @@ const OfNothing kOps[] = {
 };
 
 TEST(Empty, Everywhere) {
-  for (const OfNothing& o : kOps) try {
+  for (const OfNothing& o : kOfNothing) try {
       const Tensor x = tensor_of(Array(dtypes::float32, o.given)), y = o.op(x);
       const Tensor g = y.gradient({x}, y.ones_like(), true)[0];
       EXPECT_EQ(array_of(y).shape, o.result) << o.name;

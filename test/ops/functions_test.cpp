@@ -87,10 +87,7 @@ std::vector<Row> exact() {
                 [](const std::vector<Whole>& n, DType) { return Whole{(n[0] > 0) - (n[0] < 0)}; }),
       same_type(
           "square", &Tensor::square, [](Number x) { return x * x; },
-          [](const std::vector<Whole>& n, DType) {
-            __extension__ typedef unsigned __int128 Bits;
-            return static_cast<Whole>(static_cast<Bits>(n[0]) * static_cast<Bits>(n[0]));
-          }),
+          [](const std::vector<Whole>& n, DType) { return wrapped_product(n[0], n[0]); }),
       same_type("trunc", &Tensor::trunc, std::trunc, same),
       same_type("floor", &Tensor::floor, std::floor, same),
       same_type("ceil", &Tensor::ceil, std::ceil, same),

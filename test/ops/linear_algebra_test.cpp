@@ -12,8 +12,8 @@
 namespace quern::optest {
 namespace {
 
-Row row_of(const std::string& name, Function<Tensor> ours, Function<Array> reference,
-           const std::vector<std::vector<Ints>>& shapes, const Types& types = kFloats) {
+Row algebra_row(const std::string& name, Function<Tensor> ours, Function<Array> reference,
+                const std::vector<std::vector<Ints>>& shapes, const Types& types = kFloats) {
   std::vector<size_t> by(shapes[0].size());
   std::iota(by.begin(), by.end(), size_t{0});
   return {.name = name,
@@ -71,7 +71,7 @@ Array einsum(const std::string& formula, const Arrays& a) {
   return out;
 }
 Row einsum_row(const std::string& formula, const std::vector<Ints>& shapes) {
-  return row_of(
+  return algebra_row(
       "einsum " + formula, [=](const Tensors& x) { return Tensor::einsum(formula, x); },
       [=](const Arrays& a) { return einsum(formula, a); }, {shapes});
 }
@@ -81,20 +81,20 @@ std::vector<Row> products() {
       {{2, 3}, {3, 4}},          {{3}, {3, 2}},    {{2, 3}, {3}},    {{3}, {3}},
       {{2, 1, 2, 3}, {3, 3, 2}}, {{2, 0}, {0, 3}}, {{0, 3}, {3, 2}}, {{1, 1}, {1, 1}}};
   std::vector<Row> rows = {
-      row_of(
+      algebra_row(
           "dot", [](const Tensors& x) { return x[0].dot(x[1]); },
           [](const Arrays& a) { return dot(a[0], a[1]); }, pairs, kAll),
-      row_of(
+      algebra_row(
           "matmul", [](const Tensors& x) { return x[0].matmul(x[1]); },
           [](const Arrays& a) { return dot(a[0], a[1]); }, {pairs[0]}),
-      row_of(
+      algebra_row(
           "linear", [](const Tensors& x) { return x[0].linear(x[1], x[2]); },
           [](const Arrays& a) {
             return elementwise(a[0].dtype, {dot(a[0], a[1]), a[2]},
                                [](const Numbers& n) { return n[0] + n[1]; });
           },
           {{{2, 3}, {3, 4}, {4}}, {{3}, {3, 4}, {4}}, {{0, 3}, {3, 4}, {4}}}),
-      row_of(
+      algebra_row(
           "linear of one axis", [](const Tensors& x) { return x[0].linear(x[1]); },
           [](const Arrays& a) {
             return elementwise(a[0].dtype, {a[0], a[1]}, [](const Numbers& n) { return n[0] * n[1]; });
@@ -110,11 +110,11 @@ std::vector<Row> products() {
       einsum_row("ij->", {{2, 3}}),
       einsum_row("ij,ij,j->i", {{2, 3}, {2, 3}, {3}}),
       einsum_row("abc,cd,de->abe", {{2, 1, 3}, {3, 2}, {2, 2}}),
-      row_of(
+      algebra_row(
           "einsum with an ellipsis", [](const Tensors& x) { return Tensor::einsum("...ij,...jk->...ik", x); },
           [](const Arrays& a) { return matmul(a[0], a[1]); },
           {{{2, 2, 3}, {3, 2}}, {{2, 1, 2, 2}, {1, 2, 2, 2}}}),
-      row_of(
+      algebra_row(
           "sequential",
           [](const Tensors& x) {
             return x[0].sequential(
@@ -178,18 +178,18 @@ std::vector<Row> attentions() {
   const auto causal = [=](const Ints& i, Number x) { return i[i.size() - 1] > i[i.size() - 2] ? -inf : x; };
   const std::vector<std::vector<Ints>> plain = {{{2, 3, 4}, {2, 2, 4}, {2, 2, 3}}, {{1, 4}, {3, 4}, {3, 2}}};
   std::vector<Row> rows = {
-      row_of(
+      algebra_row(
           "scaled_dot_product_attention",
           [](const Tensors& x) { return x[0].scaled_dot_product_attention(x[1], x[2]); },
           [=](const Arrays& a) { return attention(a[0], a[1], a[2], none); }, plain),
-      row_of(
+      algebra_row(
           "scaled_dot_product_attention, causal",
           [](const Tensors& x) {
             return x[0].scaled_dot_product_attention(x[1], x[2], {}, {.causal = true});
           },
           [=](const Arrays& a) { return attention(a[0], a[1], a[2], causal); },
           {{{2, 3, 4}, {2, 3, 4}, {2, 3, 2}}}),
-      row_of(
+      algebra_row(
           "scaled_dot_product_attention, grouped",
           [](const Tensors& x) {
             return x[0].scaled_dot_product_attention(x[1], x[2], {}, {.enable_gqa = true});
@@ -198,7 +198,7 @@ std::vector<Row> attentions() {
             return attention(a[0], heads_repeated(a[1], 2), heads_repeated(a[2], 2), none);
           },
           {{{4, 2, 3}, {2, 3, 3}, {2, 3, 2}}}),
-      row_of(
+      algebra_row(
           "scaled_dot_product_attention, mask added",
           [](const Tensors& x) { return x[0].scaled_dot_product_attention(x[1], x[2], x[3]); },
           [=](const Arrays& a) {
@@ -305,7 +305,7 @@ std::vector<Row> newton() {  // g (a + b gg' + c (gg')^2), twice
     }
     return tall ? swapped(g, 0, 1) : g;
   };
-  return {row_of(
+  return {algebra_row(
       "newton_schulz", [](const Tensors& x) { return x[0].newton_schulz(2, {3, -4, 2}); }, reference,
       {{{2, 3}}, {{3, 2}}, {{2, 2}}}, kWide)};
 }

@@ -73,7 +73,7 @@ double error(DType dtype, Number got, Number exact) {
 
 TEST(Precision, FunctionsOverBitPatterns) {
   for (const DType dtype : {dtypes::float32, dtypes::float64}) {
-    const int64_t n = testing::rounds(dtype == dtypes::float32 ? 6000 : 2000);
+    const int64_t n = rounds(dtype == dtypes::float32 ? 6000 : 2000);
     for (const Limit& f : kLimits) {
       std::mt19937_64 random = generator(f.name);
       const Array x = random_bits(random, dtype, n), y = array_of((tensor_of(x).*f.ours)());
@@ -93,7 +93,7 @@ TEST(Precision, FunctionsOverBitPatterns) {
 TEST(Precision, RemaindersAreExact) {
   for (const DType dtype : {dtypes::float32, dtypes::float64}) {
     std::mt19937_64 random = generator("remainders");
-    Array x = random_bits(random, dtype, testing::rounds(6000)), y = x;
+    Array x = random_bits(random, dtype, rounds(6000)), y = x;
     for (size_t i = 0; i < x.at.size(); i++) {  // quotients below 2^24, or 2^53
       const Number quotient = std::ldexp(Number{static_cast<double>(random() % 1000) + 1} / 1001,
                                          static_cast<int>(random() % (dtype == dtypes::float32 ? 24 : 53)));

@@ -13,7 +13,6 @@ namespace quern::optest {
 namespace {
 
 constexpr Number kInf = std::numeric_limits<Number>::infinity();
-const double kNaN = std::nan("");
 
 Number sum(const Numbers& n) { return std::accumulate(n.begin(), n.end(), Number{0}); }
 Number product(const Numbers& n) {
@@ -29,11 +28,9 @@ Number variance(const Numbers& n, Number correction = 1) {
 bool any_nan(const Numbers& n) {
   return std::ranges::any_of(n, [](Number x) { return std::isnan(x); });
 }
-Number most(const Numbers& n) {
-  return any_nan(n) ? static_cast<Number>(kNaN) : *std::ranges::max_element(n);
-}
+Number most(const Numbers& n) { return any_nan(n) ? static_cast<Number>(NAN) : *std::ranges::max_element(n); }
 Number fewest(const Numbers& n) {
-  return any_nan(n) ? static_cast<Number>(kNaN) : *std::ranges::min_element(n);
+  return any_nan(n) ? static_cast<Number>(NAN) : *std::ranges::min_element(n);
 }
 Number place_of(const Numbers& n,
                 Number (*best)(const Numbers&)) {  // the first NaN, or the first of the best
@@ -210,9 +207,7 @@ TEST(Reduce, IntegersWrap) {
         want({i}) = times ? 1 : 0;
         for (int64_t j = 0; j < 20; j++) {
           const auto x = static_cast<Whole>(want({i})), y = static_cast<Whole>(a({i, j}));
-          __extension__ typedef unsigned __int128 Bits;
-          want({i}) =
-              wrapped(out, times ? static_cast<Whole>(static_cast<Bits>(x) * static_cast<Bits>(y)) : x + y);
+          want({i}) = wrapped(out, times ? wrapped_product(x, y) : x + y);
         }
       }
       const Tensor x = tensor_of(a);
@@ -258,14 +253,14 @@ TEST(Places, TiesAndNaN) {
   auto of = [](const std::vector<double>& n) { return Tensor::from(n); };
   EXPECT_EQ(of({1, 3, 3, 0, 0}).argmax().item<int>(), 1);
   EXPECT_EQ(of({1, 3, 3, 0, 0}).argmin().item<int>(), 3);
-  EXPECT_EQ(of({1, kNaN, 3, kNaN}).argmax().item<int>(), 1);
-  EXPECT_EQ(of({1, kNaN, 3, kNaN}).argmin().item<int>(), 1);
-  EXPECT_EQ(of({kNaN, kNaN}).argmax().item<int>(), 0);
+  EXPECT_EQ(of({1, NAN, 3, NAN}).argmax().item<int>(), 1);
+  EXPECT_EQ(of({1, NAN, 3, NAN}).argmin().item<int>(), 1);
+  EXPECT_EQ(of({NAN, NAN}).argmax().item<int>(), 0);
   EXPECT_EQ(of({-static_cast<double>(kInf), -static_cast<double>(kInf)}).argmax().item<int>(), 0);
-  EXPECT_TRUE(std::isnan(of({1, kNaN}).max().item<double>()));
-  EXPECT_TRUE(std::isnan(of({kNaN, 1}).min().item<double>()));
-  EXPECT_TRUE(of({0, kNaN}).any().item<bool>());
-  EXPECT_TRUE(of({1, kNaN}).all().item<bool>());
+  EXPECT_TRUE(std::isnan(of({1, NAN}).max().item<double>()));
+  EXPECT_TRUE(std::isnan(of({NAN, 1}).min().item<double>()));
+  EXPECT_TRUE(of({0, NAN}).any().item<bool>());
+  EXPECT_TRUE(of({1, NAN}).all().item<bool>());
 }
 
 // Equal parts of the gradient to equals.

@@ -92,7 +92,7 @@ Row moving(const std::string& name, Function<Tensor> ours, Function<Array> refer
 std::mt19937_64 generator(const std::string& name) {
   uint64_t hash = 1469598103934665603u;
   for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
-  return std::mt19937_64(hash ^ testing::seed());
+  return std::mt19937_64(hash ^ first_seed());
 }
 
 Array random_array(std::mt19937_64& random, DType dtype, const Ints& shape, const Input& input,

@@ -15,14 +15,14 @@ const Array& memory() {
   return a;
 }
 
-using Op = std::function<Tensor(const Tensor& x, const Dim& n)>;  // of the first n rows
+using OfRows = std::function<Tensor(const Tensor& x, const Dim& n)>;  // of the first n rows
 
 struct Symbolic {
   const char* name;
-  Op op;
+  OfRows op;
 };
 
-const Symbolic kOps[] = {
+const Symbolic kSymbolic[] = {
     {"add", [](const Tensor& x, const Dim&) { return x + x * 2; }},
     {"exp", [](const Tensor& x, const Dim&) { return x.exp(); }},
     {"where", [](const Tensor& x, const Dim&) { return x.gt(1).where(x, 0); }},
@@ -89,7 +89,7 @@ const Symbolic kOps[] = {
 
 TEST(Symbolic, AsWithNumbers) {
   const Variable rows("rows", 1, 6);
-  for (const Symbolic& s : kOps)
+  for (const Symbolic& s : kSymbolic)
     for (const int64_t n : {3, 1, 6}) {
       if (n == 1 && (std::string(s.name) == "at a tensor" || std::string(s.name) == "gather" ||
                      std::string(s.name) == "scatter"))
@@ -120,7 +120,7 @@ TEST(Symbolic, NoStep) {
 
 TEST(Symbolic, Gradients) {
   const Variable rows("rows", 1, 6);
-  for (const Symbolic& s : kOps) {
+  for (const Symbolic& s : kSymbolic) {
     if (!s.op(tensor_of(memory()), Dim(6)).is_floating_point()) continue;
     try {
       const Tensor x = tensor_of(memory());

@@ -9,10 +9,6 @@
 namespace quern {
 namespace {
 
-Tensor input(const Shape& shape) {
-  return Tensor::empty(shape, {.dtype = dtypes::float32, .device = "INTERP"});
-}
-
 int divisions_beside_reduces(const std::vector<Tensor>& tensors) {
   UOps roots;
   for (const Tensor& t : tensors) roots.push_back(t.uop());

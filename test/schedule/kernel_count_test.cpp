@@ -31,10 +31,6 @@ Texts reasons(const Tensor& t, const DeviceSpec& spec) {
   return all;
 }
 
-Tensor input(const Shape& shape) {
-  return Tensor::empty(shape, {.dtype = dtypes::float32, .device = "INTERP"});
-}
-
 class KernelCount : public testing::TestWithParam<bool> {
  protected:
   DeviceSpec spec = GetParam() ? gpu_like() : cpu_like();

@@ -136,6 +136,10 @@ void run(const Schedule& schedule, Memory& memory, const std::map<std::string, i
   }
 }
 
+Tensor input(const Shape& shape) {
+  return Tensor::empty(shape, {.dtype = dtypes::float32, .device = "INTERP"});
+}
+
 int64_t local_bytes(const UOp& kernel) {
   int64_t bytes = 0;
   for (const UOp& u : kernel.toposort())

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "quern/schedule/schedule.h"
+#include "quern/tensor/tensor.h"
 #include "test/tensor/reference.h"
 
 namespace quern {
@@ -26,6 +27,8 @@ class Memory {
 // apply.
 void run(const Schedule& schedule, Memory& memory, const std::map<std::string, int64_t>& variables = {},
          const std::string& device = "INTERP");
+
+Tensor input(const Shape& shape);  // float32, on INTERP
 
 // What each kernel asks for in LOCAL memory.
 int64_t local_bytes(const UOp& kernel);

@@ -12,7 +12,7 @@
 #include "test/error_of.h"
 #include "test/tensor/reference.h"
 
-namespace quern::testing {
+namespace quern {
 namespace {
 
 using ::testing::ElementsAre;
@@ -251,4 +251,4 @@ TEST_F(Backward, AFailureLeavesGradientsAsTheyWere) {
 }
 
 }  // namespace
-}  // namespace quern::testing
+}  // namespace quern

@@ -8,7 +8,7 @@
 namespace quern {
 namespace {
 
-struct Case {
+struct ConvCase {
   const char* name;
   Ints input, weight;  // (batch, channels, h, w), (outputs, channels of a group, kh, kw)
   ConvOptions options;
@@ -16,7 +16,7 @@ struct Case {
 };
 
 // What conv2d computes, without windows.
-Tensor by_shifts(const Tensor& x, const Tensor& w, const Case& c) {
+Tensor by_shifts(const Tensor& x, const Tensor& w, const ConvCase& c) {
   const Tensor padded = x.pad(c.options.padding.values().size() == 1 ? Ints(4, c.options.padding.values()[0])
                                                                      : c.options.padding.values());
   const int64_t groups = c.options.groups, in = c.weight[1], out = c.weight[0] / groups;
@@ -51,7 +51,7 @@ std::vector<Tensor> derivatives(const Tensor& y, const Tensor& x, const Tensor& 
 }
 
 TEST(ConvGradient, FirstAndSecond) {
-  const Case cases[] = {
+  const ConvCase cases[] = {
       {"plain", {2, 2, 4, 4}, {3, 2, 3, 2}, {}, {1, 1}, {1, 1}},
       {"padded", {1, 2, 3, 4}, {2, 2, 3, 3}, {.padding = {1, 2, 0, 1}}, {1, 1}, {1, 1}},
       {"stride 2", {1, 1, 6, 5}, {2, 1, 3, 2}, {.stride = 2, .padding = 1}, {2, 2}, {1, 1}},
@@ -66,7 +66,7 @@ TEST(ConvGradient, FirstAndSecond) {
       {"strided and dilated", {1, 1, 7, 6}, {1, 1, 2, 2}, {.stride = 2, .dilation = {3, 2}}, {2, 2}, {3, 2}},
       {"groups", {2, 4, 3, 3}, {6, 2, 2, 2}, {.groups = 2, .stride = {1, 2}, .padding = 1}, {1, 2}, {1, 1}},
   };
-  for (const Case& c : cases) {
+  for (const ConvCase& c : cases) {
     SCOPED_TRACE(c.name);
     const auto shape_of = [](const Ints& sizes) { return Shape(sizes.begin(), sizes.end()); };
     const Tensor x = scattered(shape_of(c.input), 1), w = scattered(shape_of(c.weight), 2);

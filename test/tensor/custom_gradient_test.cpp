@@ -8,12 +8,12 @@
 #include "quern/tensor/gradient.h"
 #include "test/error_of.h"
 
-namespace quern::testing {
+namespace quern {
 namespace {
 
 using ::testing::HasSubstr;
 
-UOp memory(int64_t size) { return new_buffer(dtypes::float32, size, device_node("CPU")); }
+UOp floats(int64_t size) { return new_buffer(dtypes::float32, size, device_node("CPU")); }
 UOp kernel(const std::string& name) {
   return UOp::make(Op::SINK, dtypes::void_, {}, KernelArg{.name = name, .opts = {}, .reasons = {}});
 }
@@ -24,7 +24,7 @@ UOp call_of(const UOp& sink, const UOps& arguments) {
 }
 
 TEST(CustomGradient, SeesTheGradientsOfAllResultsAtOnce) {
-  const UOp a = memory(4), b = memory(4), x = memory(4);
+  const UOp a = floats(4), b = floats(4), x = floats(4);
   int calls = 0;
   const UOp call = with_custom_gradient(call_of(kernel("two results"), {a, b, x}),
                                         [&](const UOp& asked, std::span<const UOp> gradients) {
@@ -40,12 +40,12 @@ TEST(CustomGradient, SeesTheGradientsOfAllResultsAtOnce) {
   const UOp seed = gradient_seed(loss);
   EXPECT_EQ(calls, 1);
   EXPECT_EQ(found, (seed * second) * (seed * first));
-  EXPECT_FALSE(gradient(loss, UOps{memory(4)}, seed)[0]);
+  EXPECT_FALSE(gradient(loss, UOps{floats(4)}, seed)[0]);
   EXPECT_EQ(calls, 1) << "it is not asked where the loss does not depend on the target";
 }
 
 TEST(CustomGradient, WrongUse) {
-  const UOp out = memory(4), x = memory(4), sink = kernel("no gradient");
+  const UOp out = floats(4), x = floats(4), sink = kernel("no gradient");
   const UOp call = call_of(sink, {out, x});
   const auto ask = [&](const UOp& of) {
     return error_of([&] {
@@ -55,7 +55,7 @@ TEST(CustomGradient, WrongUse) {
   };
   EXPECT_THAT(ask(call), HasSubstr("a custom kernel was made without a gradient"));
   const auto none = [](const UOp&, std::span<const UOp>) { return UOps{}; };
-  const auto wrong = [](const UOp&, std::span<const UOp>) { return UOps{UOp(), memory(3)}; };
+  const auto wrong = [](const UOp&, std::span<const UOp>) { return UOps{UOp(), floats(3)}; };
   const UOp one = with_custom_gradient(call, none, {&none}),
             other = with_custom_gradient(call, wrong, {&wrong});
   EXPECT_THAT(ask(one), HasSubstr("custom kernel of 2 arguments gave 0 gradients"));
@@ -69,4 +69,4 @@ TEST(CustomGradient, WrongUse) {
 }
 
 }  // namespace
-}  // namespace quern::testing
+}  // namespace quern

@@ -11,7 +11,7 @@
 namespace quern {
 namespace {
 
-struct Case {
+struct WrongCall {
   std::function<void()> call;
   const char* text;  // is part of the message
 };
@@ -23,7 +23,7 @@ class WrongUse : public testing::Test {
          image = Tensor::empty({1, 4, 5, 5});
   Tensor scalar = Tensor::empty({}), iv = Tensor::empty({4}, {.dtype = dtypes::int64});
 
-  static void check(const std::vector<Case>& cases) {
+  static void check(const std::vector<WrongCall>& cases) {
     for (size_t n = 0; n < cases.size(); n++)
       EXPECT_THAT(error_of(cases[n].call), testing::HasSubstr(cases[n].text)) << "case " << n;
   }

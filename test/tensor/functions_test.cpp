@@ -12,16 +12,13 @@
 namespace quern {
 namespace {
 
-constexpr double inf = std::numeric_limits<double>::infinity(),
-                 nan = std::numeric_limits<double>::quiet_NaN();
-
 std::vector<double> grid(double low, double high, int n, DType dtype) {
   std::vector<double> points;
   for (int i = 0; i < n; i++) points.push_back(round_float(dtype, low + (high - low) * (i + 0.37) / n));
   return points;
 }
 
-struct Function {
+struct Approximated {
   const char* name;
   Tensor (Tensor::*ours)() const;
   long double (*reference)(long double);
@@ -29,7 +26,7 @@ struct Function {
   double most;  // ulps
 };
 
-const Function kFunctions[] = {
+const Approximated kFunctions[] = {
     {"exp", &Tensor::exp, std::exp, -80, 80, 2},
     {"exp", &Tensor::exp, std::exp, -1, 1, 2},
     {"log", &Tensor::log, std::log, 1e-6, 30, 2},
@@ -60,7 +57,7 @@ const Function kFunctions[] = {
 
 TEST(Functions, AreCloseToTheLibrary) {
   for (const DType dtype : {dtypes::float32, dtypes::float64})
-    for (const Function& f : kFunctions) {
+    for (const Approximated& f : kFunctions) {
       const std::vector<double> points = grid(f.low, f.high, 400, dtype);
       const Tensor y = (input({400}, points, dtype).*f.ours)();
       EXPECT_EQ(y.dtype(), dtype);
@@ -91,6 +88,8 @@ void expect_values(const Tensor& x, const std::vector<double>& expected) {
 }
 
 TEST(Functions, SpecialValues) {
+  constexpr double inf = std::numeric_limits<double>::infinity(),
+                   nan = std::numeric_limits<double>::quiet_NaN();
   const Tensor x = input({5}, {inf, -inf, nan, 0.0, -0.0});
   expect_values(x.exp(), {inf, 0, nan, 1, 1});
   expect_values(x.log(), {inf, nan, nan, -inf, -inf});
@@ -123,7 +122,7 @@ TEST(Functions, Rounding) {
 }
 
 TEST(Functions, DivisionAndRemainders) {
-  const Tensor a = input({6}, {7, -7, 7, -7, 5, 1}), b = input({6}, {3, 3, -3, -3, inf, 0.1});
+  const Tensor a = input({6}, {7, -7, 7, -7, 5, 1}), b = input({6}, {3, 3, -3, -3, INFINITY, 0.1});
   expect_values(a.mod(b), {1, 2, -2, -1, 5, std::fmod(1.0f, 0.1f)});
   expect_values(a.fmod(b), {1, -1, 1, -1, 5, std::fmod(1.0f, 0.1f)});
   expect_values(a.floordiv(b), {2, -3, -3, 2, 0, 9});

@@ -18,7 +18,7 @@
 #include "test/ir/rounds.h"
 #include "test/tensor/reference.h"
 
-namespace quern::testing {
+namespace quern {
 namespace {
 
 using ::testing::ElementsAre;
@@ -61,7 +61,7 @@ UOp gradient_of(const UOp& y, const UOp& x) { return gradient(y, UOps{x}, gradie
 struct Inputs {
   UOps leaves;
   Memory memory;
-  std::mt19937_64 random{seed()};
+  std::mt19937_64 random{first_seed()};
 
   UOp add(const Ints& sizes, double low, double high) {
     leaves.push_back(leaf(sizes));
@@ -516,4 +516,4 @@ TEST(Gradient, WrongUse) {
 }
 
 }  // namespace
-}  // namespace quern::testing
+}  // namespace quern

@@ -11,8 +11,6 @@
 namespace quern {
 namespace {
 
-using List = std::vector<double>;
-
 void expect_near(const Tensor& x, const List& want, double tolerance = 1e-5) {
   const List got = values(x);
   ASSERT_EQ(got.size(), want.size());

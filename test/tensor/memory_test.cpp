@@ -9,8 +9,6 @@
 namespace quern {
 namespace {
 
-using List = std::vector<double>;
-
 TEST(Assign, ViewsSeeIt) {
   const Tensor x = counted({2, 3}), row = x.at({1}), turned = x.T();
   const Tensor before = x + 0;

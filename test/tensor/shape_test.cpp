@@ -11,8 +11,6 @@
 namespace quern {
 namespace {
 
-using List = std::vector<double>;
-
 TEST(Making, Constants) {
   EXPECT_EQ(values(Tensor::full({2, 2}, 3)), (List{3, 3, 3, 3}));
   EXPECT_EQ(values(Tensor::arange(5)), (List{0, 1, 2, 3, 4}));

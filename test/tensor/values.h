@@ -14,6 +14,7 @@ Tensor counted(const Shape& shape, DType dtype = dtypes::float32);  // 0, 1, 2, 
 Tensor scattered(const Shape& shape, uint32_t seed = 1,
                  DType dtype = dtypes::float32);  // in [-2, 2), no order
 
+using List = std::vector<double>;
 std::vector<double> values(const Tensor& x);
 std::string shape(const Tensor& x);  // "(2, 3)"
 

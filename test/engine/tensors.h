@@ -1,4 +1,4 @@
-// What tests of several devices have in common.
+// Tensors that tests of the engine compute with, and names of devices for them.
 #pragma once
 
 #include <string>
@@ -17,6 +17,8 @@ inline std::vector<std::string> interps(int n) {
   for (int i = 0; i < n; i++) names.push_back(i == 0 ? "INTERP" : "INTERP:" + std::to_string(i));
   return names;
 }
+
+inline Tensor row(const Floats& values) { return Tensor::from(values); }
 
 // Small integers, the sums of which are exact: results are compared to the bit.
 inline Tensor numbers(const Shape& shape, int seed = 1) {

@@ -1,0 +1,13 @@
+// What dtypes are called in a format of files.
+#pragma once
+
+#include "quern/ir/dtype.h"
+
+namespace quern::io {
+
+struct DTypeName {
+  const char* text;
+  DType dtype;
+};
+
+}  // namespace quern::io
