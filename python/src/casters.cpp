@@ -1,6 +1,7 @@
 #include "python/src/casters.h"
 
 #include "python/src/bind.h"
+#include "quern/runtime/device.h"
 
 namespace quern::python {
 
@@ -112,7 +113,7 @@ Shape shape_of_args(const nb::args& args) {
 
 IntList int_list(nb::handle h) {
   if (h.is_none()) return {};
-  if (!is_sequence(h)) return {integer(h, "an int, or a tuple of them")};
+  if (!is_sequence(h)) return IntList(integer(h, "an int, or a tuple of them"));
   Ints values;
   for (nb::handle part : nb::borrow<nb::sequence>(h)) values.push_back(integer(part, "an int"));
   return {std::move(values)};
@@ -144,7 +145,9 @@ DType dtype(nb::handle h) {
 std::string device(nb::handle h) {
   if (h.is_none()) return "";
   if (!nb::isinstance<nb::str>(h)) wrong_type("the name of a device", h);
-  return nb::cast<std::string>(h);
+  std::string name = nb::cast<std::string>(h);
+  Device::canonical(name);  // an Error here, not when it runs
+  return name;
 }
 
 namespace {
@@ -154,9 +157,7 @@ std::optional<Dim> bound(nb::handle h) {
   return dim(h);
 }
 
-}  // namespace
-
-Index index(nb::handle h) {
+Index index(const Tensor& x, nb::handle h) {
   if (h.is_none()) return newaxis;
   if (h.ptr() == Py_Ellipsis) return ellipsis;
   if (is_tensor(h)) return nb::cast<const Tensor&>(h);
@@ -168,17 +169,25 @@ Index index(nb::handle h) {
   }
   if (PyBool_Check(h.ptr()) != 0) throw IndexError("a bool is no index; a mask is a Tensor of bools");
   if (is_sequence(h) && nb::len(h) == 0) return Tensor::zeros({0}, {.dtype = default_int()});
-  if (is_sequence(h) || (nb::hasattr(h, "__array_interface__") && !is_number(h))) return tensor_of(h, {}, "");
+  if (is_sequence(h) || (nb::hasattr(h, "__array_interface__") && !is_number(h))) return beside(x, h, {});
   if (PyIndex_Check(h.ptr()) == 0)
     throw IndexError("expected an int, a slice, ..., None or a Tensor as an index, got " +
                      nb::cast<std::string>(nb::str(h.type().attr("__name__"))));
   return integer(h, "an int");
 }
 
-std::vector<Index> indices(nb::handle h) {
+}  // namespace
+
+Tensor beside(const Tensor& x, nb::handle list, std::optional<DType> dtype) {
+  const Texts devices = x.devices();
+  if (devices.size() <= 1) return tensor_of(list, dtype, devices.empty() ? "" : devices[0]);
+  return tensor_of(list, dtype, "").shard(devices);
+}
+
+std::vector<Index> indices(const Tensor& x, nb::handle h) {
   std::vector<Index> all;
-  if (!nb::isinstance<nb::tuple>(h)) return {index(h)};
-  for (nb::handle part : nb::borrow<nb::tuple>(h)) all.push_back(index(part));
+  if (!nb::isinstance<nb::tuple>(h)) return {index(x, h)};
+  for (nb::handle part : nb::borrow<nb::tuple>(h)) all.push_back(index(x, part));
   return all;
 }
 

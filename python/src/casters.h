@@ -21,13 +21,13 @@ bool truth(const char* name, nb::handle h);  // True or False, of the argument o
 const Tensor& tensor(nb::handle h);
 Operand operand(nb::handle h);  // a tensor or number; arrays and lists become tensors
 Dim dim(nb::handle h);
-Shape shape(nb::handle h);                  // a size or several
-Shape shape_of_args(const nb::args& args);  // f(2, 3) or f((2, 3))
-IntList int_list(nb::handle h);             // None: not given
-DType dtype(nb::handle h);                  // a DType, or its name
-Index index(nb::handle h);
-std::vector<Index> indices(nb::handle h);
-std::string device(nb::handle h);  // None: ""
+Shape shape(nb::handle h);                                                    // a size or several
+Shape shape_of_args(const nb::args& args);                                    // f(2, 3) or f((2, 3))
+IntList int_list(nb::handle h);                                               // None: not given
+DType dtype(nb::handle h);                                                    // a DType, or its name
+Tensor beside(const Tensor& x, nb::handle list, std::optional<DType> dtype);  // where x is
+std::vector<Index> indices(const Tensor& x, nb::handle h);                    // of x
+std::string device(nb::handle h);                                             // None: ""
 
 nb::object to_python(const Dim& dim);  // an int, or a UOp
 nb::object to_python(const Shape& shape);

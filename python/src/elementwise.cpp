@@ -243,7 +243,7 @@ void bind_operators(TensorClass& tensor) {
     define(tensor, o.name, [f = o.function](const Tensor& x, const Operand& y) { return (x.*f)(y); });
   define(tensor, "truediv", [](const Tensor& x, const Operand& y) { return x.div(y); });
   define(tensor, "matmul", [](const Tensor& x, const Operand& y) {
-    if (!y.is_tensor()) throw ShapeError("@: expected two tensors, got a number");
+    if (!y.is_tensor()) throw nb::type_error("@: expected two tensors, got a number");
     return x.matmul(y.tensor());
   });
   for (const Operator& o : kComparisons)

@@ -83,8 +83,10 @@ DType dtype_of(nb::dlpack::dtype d) {
         return t;
     }
   }
-  throw DTypeError("an array whose elements quern has no dtype for (code " + std::to_string(d.code) + ", " +
-                   std::to_string(d.bits) + " bits)");
+  static constexpr const char* kinds[] = {"int", "uint", "float", "pointer", "bfloat", "complex", "bool"};
+  const std::string kind =
+      d.code < std::size(kinds) ? kinds[d.code] : "kind " + std::to_string(d.code) + " of ";
+  throw DTypeError("an array of " + kind + std::to_string(d.bits) + ", which quern has no dtype for");
 }
 
 Tensor from_array(nb::handle data, const std::string& device) {

@@ -14,16 +14,16 @@ bool has_mask(const std::vector<Index>& all) {
 }
 
 Tensor read(const Tensor& x, nb::handle h) {
-  const std::vector<Index> at = indices(h);
+  const std::vector<Index> at = indices(x, h);
   if (has_mask(at)) return without_lock([&] { return x.at(at); });
   return x.at(at);
 }
 
 // Numbers of lists and arrays become those of the tensor.
 void write(const Tensor& x, nb::handle h, nb::handle given) {
-  const std::vector<Index> at = indices(h);
+  const std::vector<Index> at = indices(x, h);
   const bool is_one = is_tensor(given) || is_number(given);
-  const Operand value = is_one ? operand(given) : Operand(tensor_of(given, x.dtype(), ""));
+  const Operand value = is_one ? operand(given) : Operand(beside(x, given, x.dtype()));
   without_lock([&] { (void)x.set(at, value); });
 }
 

@@ -63,6 +63,7 @@ void like(TensorClass& tensor, const char* name, Make make, const char* doc, con
 bool is_int(nb::handle h) { return PyIndex_Check(h.ptr()) != 0; }
 
 double number(nb::handle h) {
+  if (!is_number(h)) wrong_type("a number for arange()", h);
   const double value = PyFloat_AsDouble(h.ptr());
   if (PyErr_Occurred() != nullptr) nb::raise_python_error();
   return value;
@@ -162,8 +163,15 @@ void bind_making(TensorClass& tensor) {
         return Tensor::randperm(n, Request{dtype, device, nb::none()}.made());
       },
       "n"_a, device_, dtype_, "The numbers below n in a random order.");
-  tensor.def_static("manual_seed", &Tensor::manual_seed, "seed"_a = 0,
-                    "Random numbers start again, from this seed.");
+  tensor.def_static(
+      "manual_seed",
+      [](const nb::int_& seed) {
+        if (seed < nb::int_(0))
+          throw Error("manual_seed: the seed is " + nb::cast<std::string>(nb::str(seed)) +
+                      "; it must not be negative");
+        Tensor::manual_seed(nb::cast<uint64_t>(seed));
+      },
+      "seed"_a = 0, "Random numbers start again, from this seed.");
 
   like(
       tensor, "empty_like", [](const Tensor& x, const Made& m) { return x.empty_like(m); },

@@ -85,6 +85,8 @@ void set_lr(nn::Optimizer& o, const Operand& lr) {
     const double value = lr.constant(dtypes::float64).value().as_float();
     without_lock([&] { o.set_lr(value); });
   } else if (lr.tensor().state() != o.lr_in_memory().state()) {
+    if (lr.tensor().numel() != Dim(1))
+      throw ShapeError("lr: expected one number, got a tensor of shape " + shape_text(lr.tensor().shape()));
     o.lr_in_memory().assign(lr.tensor().cast(dtypes::float32).reshape({1}));
   }
 }

@@ -27,6 +27,8 @@ nb::object device_of(const Tensor& x) {
 
 std::vector<std::string> names(nb::handle h) {
   if (nb::isinstance<nb::str>(h)) return {nb::cast<std::string>(h)};
+  if (!nb::isinstance<nb::tuple>(h) && !nb::isinstance<nb::list>(h))
+    wrong_type("names of devices for shard()", h);
   std::vector<std::string> all;
   for (nb::handle part : nb::borrow<nb::sequence>(h)) all.push_back(device(part));
   return all;

@@ -86,6 +86,18 @@ Arg tag_from(nb::handle h) {
   return int_list(h).values().at(0);
 }
 
+UOp node(const char* who, nb::handle h) {
+  if (!nb::isinstance<UOp>(h)) wrong_type((std::string("a UOp for ") + who).c_str(), h);
+  return nb::cast<UOp>(h);
+}
+UOps nodes(const char* who, nb::handle h) {
+  if (!nb::isinstance<nb::tuple>(h) && !nb::isinstance<nb::list>(h))
+    wrong_type((std::string("a tuple of UOps for ") + who).c_str(), h);
+  UOps list;
+  for (nb::handle part : nb::borrow<nb::sequence>(h)) list.push_back(node(who, part));
+  return list;
+}
+
 UOp make(Op op, std::optional<DType> dtype, const UOps& src, nb::handle arg, nb::handle tag) {
   const DType type = dtype.value_or(dtypes::void_);
   for (const UOp& s : src)
@@ -107,7 +119,7 @@ UOp replaced(const UOp& u, const nb::kwargs& changes) {
     else if (what == "dtype")
       type = dtype(value);
     else if (what == "src")
-      src = nb::cast<UOps>(value);
+      src = nodes("replace()", value);
     else if (what == "arg")
       arg = nb::borrow(value);
     else if (what == "tag")
@@ -183,8 +195,10 @@ void bind_uop(nb::module_& m) {
   nb::class_<UOp> uop(m, "UOp", "A node: an op, a dtype, sources and an argument. Equal nodes are one.");
   uop.def(
       "__init__",
-      [](UOp* self, Op op, std::optional<DType> dtype, const UOps& src, nb::handle arg, nb::handle tag) {
-        new (self) UOp(make(op, dtype, src, arg, tag));
+      [](UOp* self, nb::handle op, std::optional<DType> dtype, const UOps& src, nb::handle arg,
+         nb::handle tag) {
+        if (!nb::isinstance<Op>(op)) wrong_type("one of Ops for the op of a UOp", op);
+        new (self) UOp(make(nb::cast<Op>(op), dtype, src, arg, tag));
       },
       "op"_a, "dtype"_a = nb::none(), "src"_a = nb::make_tuple(), "arg"_a = nb::none(), "tag"_a = nb::none());
   uop.def_prop_ro("op", &UOp::op);
@@ -218,7 +232,8 @@ void bind_uop(nb::module_& m) {
       "substitute",
       [](const UOp& u, const nb::dict& map) {
         std::unordered_map<UOp, UOp> replacements;
-        for (const auto& [from, to] : map) replacements.emplace(nb::cast<UOp>(from), nb::cast<UOp>(to));
+        for (const auto& [from, to] : map)
+          replacements.emplace(node("substitute()", from), node("substitute()", to));
         return u.substitute(replacements);
       },
       "dvars"_a, "All occurrences of the keys become their values.");
@@ -264,7 +279,7 @@ void bind_uop(nb::module_& m) {
         return UOp::range(end.uop(), id, *axis);
       },
       "end"_a, "axis_id"_a, "axis_type"_a = "LOOP", "A loop.");
-  uop.def_static("sink", [](const nb::args& src) { return UOp::sink(nb::cast<UOps>(src)); }, "src"_a);
+  uop.def_static("sink", [](const nb::args& src) { return UOp::sink(nodes("sink()", src)); }, "src"_a);
   uop.def_static(
       "parse", [](const std::string& text) { return parse(text); }, "text"_a, "A graph from its text.");
   uop.def(

@@ -147,7 +147,9 @@ nb::object item(const Tensor& x) { return number_of(one_element(x), x.dtype()); 
 bool is_realized(const UOp& u) { return memory_base(u).op() == Op::BUFFER; }
 
 std::string text(const Tensor& x) {
-  const std::string where = x.device().empty() ? default_device() : x.device();
+  std::string where;
+  for (const std::string& device : x.devices()) where += (where.empty() ? "" : "+") + device;
+  if (where.empty()) where = default_device();
   const std::string sizes = nb::cast<std::string>(nb::str(to_python(x.shape())));
   std::string head = "<Tensor " + where + " " + x.dtype().name() + " " + sizes;
   if (!is_realized(x.uop())) return head + ">";

@@ -67,12 +67,11 @@ FUNCTIONS = [
     row(ShapeError, "nll_loss: weight has shape (7,), expected (3,)", lambda: m.nll_loss(Tensor([0, 1]), weight=Tensor.ones(7))),
     row(ShapeError, "binary_crossentropy: predictions (2, 3) and targets (5,) differ in shape",
         lambda: m.binary_crossentropy(Tensor.ones(5))),
-    wanted(TypeError, "@", lambda: m @ 5, "a ShapeError"),
-    wanted(ShapeError, "matmul: shapes (2, 3, 4) and (3, 4, 5)", lambda: Tensor.ones(2, 3, 4) @ Tensor.ones(3, 4, 5), "names a mul inside"),
-    wanted(ShapeError, "linear: ", lambda: m.linear(Tensor.ones(3, 2), Tensor.ones(5)), "names an add inside"),
-    wanted(ShapeError, "attn_mask", lambda: heads.scaled_dot_product_attention(heads, heads, attn_mask=Tensor.ones(5, 5)),
-           "names an add inside"),
-    wanted(ShapeError, "pos_weight", lambda: m.binary_crossentropy_logits(m, pos_weight=Tensor.ones(9)), "names a mul inside"),
+    row(TypeError, "@", lambda: m @ 5),
+    row(ShapeError, "matmul: shapes (2, 3, 4) and (3, 4, 5)", lambda: Tensor.ones(2, 3, 4) @ Tensor.ones(3, 4, 5)),
+    row(ShapeError, "linear: ", lambda: m.linear(Tensor.ones(3, 2), Tensor.ones(5))),
+    row(ShapeError, "attn_mask", lambda: heads.scaled_dot_product_attention(heads, heads, attn_mask=Tensor.ones(5, 5))),
+    row(ShapeError, "pos_weight", lambda: m.binary_crossentropy_logits(m, pos_weight=Tensor.ones(9))),
 ]
 
 LAYERS = [
@@ -139,7 +138,7 @@ OPTIMISERS = [
     row(Error, "clip_grad_norm: the most is -1, expected more than 0", lambda: optim.clip_grad_norm([p], -1.0)),
     row(Error, "clip_grad_value: no parameter has a gradient", lambda: optim.clip_grad_value([Tensor([1.0])], 1.0)),
     row(TypeError, "expected a list of tensors to train, got Tensor", lambda: optim.SGD(Tensor([1.0, 2.0]))),
-    wanted(ShapeError, "lr", lambda: setattr(optim.SGD([p]), "lr", Tensor([1.0, 2.0])), "names a reshape inside"),
+    row(ShapeError, "lr", lambda: setattr(optim.SGD([p]), "lr", Tensor([1.0, 2.0]))),
 ]
 
 STATES = [

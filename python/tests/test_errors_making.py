@@ -75,10 +75,10 @@ MAKING = [
     row(BufferError, "unsupported dl_device", lambda: a.__dlpack__(dl_device=(2, 0))),
     row(TypeError, "unsupported keyword argument 'nonsense'", lambda: a.__dlpack__(nonsense=1)),
     row(TypeError, "expected a bool as requires_grad, got str", lambda: Tensor([1.0], requires_grad="yes")),
-    wanted(DTypeError, "complex128", lambda: Tensor(np.array([1j])), "'code 5, 128 bits' is of DLPack"),
+    row(DTypeError, "complex128", lambda: Tensor(np.array([1j]))),
     row(TypeError, "expected numbers or tensors in a list, got NoneType", lambda: Tensor([None])),
-    wanted(TypeError, "arange", lambda: Tensor.arange("a"), "'must be real number, not str' names no function"),
-    wanted(Error, "manual_seed: the seed is -1", lambda: Tensor.manual_seed(-1), "a TypeError that says int is no int"),
+    row(TypeError, "arange", lambda: Tensor.arange("a")),
+    row(Error, "manual_seed: the seed is -1", lambda: Tensor.manual_seed(-1)),
 ]
 
 DTYPES = [
@@ -131,9 +131,9 @@ DEVICES = [
     row(Error, "add: one tensor is on CPU+CPU:1, another on CPU; move one with to()", lambda: a.shard(two, axis=0) + a),
     row(TypeError, "expected the name of a device, got int", lambda: a.shard((1, 2))),
     row(TypeError, "shard_like: expected a Tensor, got int", lambda: a.shard_like(5)),
-    wanted(DeviceError, "there is no device 'TOASTER'", lambda: a.to("TOASTER"), "is said when it is realized"),
-    wanted(DeviceError, "there is no device 'NOPE'", lambda: a.shard(("CPU:0", "NOPE"), axis=0), "is said when it is realized"),
-    wanted(TypeError, "shard", lambda: a.shard(5), "'int' object is not iterable"),
+    row(DeviceError, "there is no device 'TOASTER'", lambda: a.to("TOASTER")),
+    row(DeviceError, "there is no device 'NOPE'", lambda: a.shard(("CPU:0", "NOPE"), axis=0)),
+    row(TypeError, "shard", lambda: a.shard(5)),
 ]
 
 

@@ -68,7 +68,7 @@ VARIABLES = [
     row(ShapeError, "the size BIND($n[1..10], 3) is symbolic; a number is needed here", lambda: len(Tensor.ones(4)[:n.bind(3)])),
     row(TypeError, "expected an int as the step of a slice, got UOp", lambda: m[::n]),
     row(DTypeError, "Tensor: a tensor has no dtype index", lambda: Tensor(n)),
-    wanted(quern.IndexError, "9", lambda: m[n.bind(9)].numpy(), "a ShapeError of SHRINK"),
+    row(quern.IndexError, "9) is out of bounds for axis 0 of size 2", lambda: m[n.bind(9)]),
 ]
 
 SETTINGS = [
@@ -89,7 +89,7 @@ NODES = [
     row(SpecError, 'ADD breaks "it has as many sources as the table of ops says": 1, not 2 to 2', lambda: UOp(Ops.ADD, "int32", (one,))),
     row(SpecError, 'CONST breaks "its argument is of the kind that the table of ops says"', lambda: UOp(Ops.CONST, "int32")),
     row(TypeError, "expected CONST: a number as its argument, got str", lambda: UOp(Ops.CONST, "int32", arg="a")),
-    row(TypeError, "__init__(): incompatible function arguments", lambda: UOp("ADD")),
+    row(TypeError, "expected one of Ops for the op of a UOp, got str", lambda: UOp("ADD")),
     row(TypeError, "__init__(): incompatible function arguments", lambda: UOp(Ops.ADD, "int32", (1, 2))),
     row(DTypeError, "ADD(int32, float32): the operands must have one dtype; cast one of them", lambda: one + half),
     row(DTypeError, "FLOORMOD(float32, float32): needs integers", lambda: half % 2),
@@ -108,10 +108,10 @@ NODES = [
     row(Error, "alu: ADD of 1 operands", lambda: n.alu(Ops.ADD)),
     row(Error, "Tensor: SINK of dtype void is not a value with a shape", lambda: Tensor(UOp.sink())),
     row(AttributeError, "no_such", lambda: n.no_such),
-    wanted(TypeError, "sink", lambda: UOp.sink(5), "std::bad_cast"),
-    wanted(TypeError, "substitute", lambda: n.substitute({n: 5}), "std::bad_cast"),
-    wanted(TypeError, "replace", lambda: n.replace(src=5), "std::bad_cast"),
-    wanted(TypeError, "Ops", lambda: UOp(5), "5 is taken for the op of that number"),
+    row(TypeError, "sink", lambda: UOp.sink(5)),
+    row(TypeError, "substitute", lambda: n.substitute({n: 5})),
+    row(TypeError, "replace", lambda: n.replace(src=5)),
+    row(TypeError, "Ops", lambda: UOp(5)),
 ]
 
 RULES = [

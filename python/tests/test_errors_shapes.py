@@ -123,7 +123,7 @@ INDEXING = [
     row(Error, "topk: k is 9, axis 1 has 3 elements", lambda: m.topk(9)),
     row(ShapeError, "sort: axis 5 is not in [-2, 1]", lambda: m.sort(5)),
     row(Error, "nonzero: size is -1, expected 0 or more", lambda: m.nonzero(size=-1)),
-    wanted(IndexError, "index 3 is out of bounds for axis 1 of size 3", lambda: m[0, 3], "says axis 0: that of m[0]"),
+    row(IndexError, "index 3 is out of bounds for axis 1 of size 3", lambda: m[0, 3]),
 ]
 
 REDUCES = [
@@ -143,9 +143,9 @@ REDUCES = [
     row(ShapeError, "item: a tensor of shape (2, 3) has not one element", lambda: m.item()),
     row(ShapeError, "item: a tensor of shape (2, 3) has not one element", lambda: bool(m)),
     row(ShapeError, "item: a tensor of shape (2, 3) has not one element", lambda: f"{m:.2f}"),
-    wanted(ShapeError, "var: axis 5 is not in [-2, 1]", lambda: m.var(5), "says mean"),
-    wanted(ShapeError, "normalize: axis 5 is not in [-2, 1]", lambda: m.normalize(dim=5), "says sum"),
-    wanted(ShapeError, "layernorm: axis 5 is not in [-2, 1]", lambda: m.layernorm(5), "says mean"),
+    row(ShapeError, "var: axis 5 is not in [-2, 1]", lambda: m.var(5)),
+    row(ShapeError, "normalize: axis 5 is not in [-2, 1]", lambda: m.normalize(dim=5)),
+    row(ShapeError, "layernorm: axis 5 is not in [-2, 1]", lambda: m.layernorm(5)),
 ]
 
 

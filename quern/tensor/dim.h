@@ -55,15 +55,17 @@ class IntList {
  public:
   IntList() = default;
   template <std::integral Integer>
-  IntList(Integer value) : given_(true), values_{static_cast<int64_t>(value)} {}     // NOLINT(*-explicit-*)
+  IntList(Integer value)  // NOLINT(*-explicit-*)
+      : given_(true), one_for_all_(true), values_{static_cast<int64_t>(value)} {}
   IntList(std::initializer_list<int64_t> values) : given_(true), values_(values) {}  // NOLINT(*-explicit-*)
   IntList(Ints values) : given_(true), values_(std::move(values)) {}                 // NOLINT(*-explicit-*)
 
   bool given() const { return given_; }
+  bool one_for_all() const { return one_for_all_; }  // a number, not a list
   const Ints& values() const { return values_; }
 
  private:
-  bool given_ = false;
+  bool given_ = false, one_for_all_ = false;
   Ints values_;
 };
 using Axes = IntList;

@@ -94,20 +94,22 @@ Tensor take_slice(const Tensor& x, int64_t axis, const Slice& s) {
   return take(x, axis, begin, end);
 }
 
-Tensor take_one(const Tensor& x, int64_t axis, const Dim& i) {
+// `own`: the number that the axis has for the user.
+Tensor take_one(const Tensor& x, int64_t axis, const Dim& i, int64_t own) {
   const Dim size = x.size(axis);
   Dim at = i;
   if (!i.is_symbolic() && !size.is_symbolic()) {
     if (i.value() < -size.value() || i.value() >= size.value())
       throw IndexError(
-          fmt::format("index {} is out of bounds for axis {} of size {}", i.value(), axis, size.value()));
+          fmt::format("index {} is out of bounds for axis {} of size {}", i.value(), own, size.value()));
     if (i.value() < 0) at = i.value() + size.value();
   } else if (!i.is_symbolic() && i.value() < 0) {
     at = detail::sum_of(size, i);
   }
-  if (at.uop().vmin() < 0 || at.uop().vmin() >= size.uop().vmax())
+  const UOp& number = at.uop().op() == Op::BIND ? at.uop().src(1) : at.uop();
+  if (number.vmin() < 0 || number.vmin() >= size.uop().vmax())
     throw IndexError(
-        fmt::format("index {} is out of bounds for axis {} of size {}", text(i), axis, text(size)));
+        fmt::format("index {} is out of bounds for axis {} of size {}", text(i), own, text(size)));
   return take(x, axis, at, detail::sum_of(at, 1));
 }
 
@@ -168,10 +170,10 @@ bool only_views(const std::vector<Index>& indices) {
 Tensor picked(const Tensor& x, const std::vector<Index>& list) {
   Tensor y = x;
   std::vector<std::pair<int64_t, Tensor>> tensors;  // axis of the result so far
-  int64_t axis = 0;
+  int64_t axis = 0, own = 0;
   for (const Index& index : list) {
     if (const auto* i = std::get_if<Dim>(&index.value)) {
-      y = take_one(y, axis, *i);
+      y = take_one(y, axis, *i, own);
       Shape without = y.shape();
       without.erase(without.begin() + axis);
       y = y.reshape(without);
@@ -182,6 +184,7 @@ Tensor picked(const Tensor& x, const std::vector<Index>& list) {
     } else {
       tensors.emplace_back(axis++, std::get<Tensor>(index.value));
     }
+    if (!std::holds_alternative<NewAxis>(index.value)) own++;
   }
   return tensors.empty() ? y : detail::gather_axes(y, tensors);
 }

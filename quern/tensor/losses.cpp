@@ -122,6 +122,7 @@ Tensor Tensor::binary_crossentropy_logits(const Tensor& target, const std::strin
                                           const std::optional<Tensor>& pos_weight) const {
   check_reduction("binary_crossentropy_logits", reduction);
   check_same_shape("binary_crossentropy_logits", *this, target);
+  if (pos_weight) detail::check_broadcasts("binary_crossentropy_logits", "pos_weight", *pos_weight, shape());
   return detail::in_wide_float(*this, [&](const Tensor& x) {
     const Tensor y = target.cast(x.dtype()), positive = pos_weight ? y * pos_weight->cast(x.dtype()) : y;
     return reduced((positive * x.logsigmoid() + (1 - y) * x.neg().logsigmoid()).neg(), reduction);

@@ -5,6 +5,13 @@
 
 namespace quern {
 
+namespace {
+Shape batch_of(const Tensor& x) {
+  const Shape shape = x.shape();
+  return {shape.begin(), shape.end() - 2};
+}
+}  // namespace
+
 // Rows of the one, columns of the other, multiplied and summed. The product is taken in the type of the sum:
 // that of two narrow floats is exact there, which is what tensor cores compute.
 Tensor Tensor::dot(const Tensor& other, std::optional<DType> dtype) const {
@@ -15,6 +22,9 @@ Tensor Tensor::dot(const Tensor& other, std::optional<DType> dtype) const {
   if (!detail::same_dims(a.size(-1), b.size(-2)))
     throw ShapeError(fmt::format("matmul: shapes {} and {}: {} columns against {} rows", shape_text(shape()),
                                  shape_text(other.shape()), a.size(-1).text(), b.size(-2).text()));
+  if (!detail::may_broadcast(batch_of(a), batch_of(b)))
+    throw ShapeError(fmt::format("matmul: shapes {} and {}: the axes before the last two cannot be broadcast",
+                                 shape_text(shape()), shape_text(other.shape())));
   detail::check_same_device("matmul", {a, b});
   const DType out = dtype.value_or(promote(this->dtype(), other.dtype()));
   const DType summed = dtype ? promote(detail::sum_dtype(out), out) : detail::sum_dtype(out);
@@ -28,6 +38,7 @@ Tensor Tensor::dot(const Tensor& other, std::optional<DType> dtype) const {
 
 Tensor Tensor::linear(const Tensor& weight, const std::optional<Tensor>& bias) const {
   const Tensor product = weight.ndim() == 1 ? *this * weight : dot(weight);
+  if (bias) detail::check_broadcasts("linear", "bias", *bias, product.shape());
   return bias ? product + *bias : product;
 }
 

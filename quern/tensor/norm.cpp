@@ -29,6 +29,7 @@ Tensor Tensor::batchnorm(const std::optional<Tensor>& weight, const std::optiona
 
 Tensor Tensor::layernorm(const Axes& axes, double eps) const {
   if (!(eps >= 0)) throw Error(fmt::format("layernorm: eps is {}; it must not be negative", eps));
+  detail::resolve_axes("layernorm", axes, ndim());
   return detail::in_wide_float(*this, [&](const Tensor& x) {
     const Tensor centred = x - x.mean(axes, true);
     return centred * (centred.square().mean(axes, true) + eps).rsqrt();
@@ -62,6 +63,7 @@ Tensor Tensor::scaled_dot_product_attention(const Tensor& key, const Tensor& val
   const DType computed = promote(detail::sum_dtype(dtype()), key.dtype());
   const double scale = 1 / std::sqrt(static_cast<double>(detail::int_size(who, *this, -1)));
   Tensor scores = dot(k.transpose(-2, -1), computed) * scale;
+  if (mask) detail::check_broadcasts(who, "attn_mask", *mask, scores.shape());
   const double minus_infinity = -std::numeric_limits<double>::infinity();
   if (o.causal) {
     const Tensor row = detail::iota(scores.size(-2), dtypes::int64).unsqueeze(-1),

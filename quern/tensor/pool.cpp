@@ -104,7 +104,7 @@ struct Pool {
 };
 
 Pool checked_pool(const char* who, const Tensor& x, const IntList& kernel, const PoolOptions& o) {
-  const size_t n = kernel.values().size() == 1 ? 2 : kernel.values().size();
+  const size_t n = kernel.one_for_all() ? 2 : kernel.values().size();
   if (kernel.values().empty()) throw ShapeError(fmt::format("{}: the window has no axes", who));
   detail::need_axes(who, x, static_cast<int64_t>(n));
   Pool p;

@@ -105,11 +105,11 @@ Tensor Tensor::mean(const Axes& axes, bool keepdim) const {
 }
 
 std::pair<Tensor, Tensor> Tensor::var_mean(const Axes& axes, bool keepdim, double correction) const {
+  const Dim n = reduced_count("var", *this, axes);
   const DType out = is_floating_point() ? dtype() : default_float();
   const Tensor x = cast(sum_dtype(out));
   const Tensor mean = x.mean(axes, true);
   const Tensor squares = (x - mean).square().sum(axes, keepdim);
-  const Dim n = reduced_count("var", *this, axes);
   const Tensor degrees =
       n.is_symbolic()
           ? (from_dim(n, x.dtype()) - correction).maximum(0)
@@ -181,6 +181,7 @@ Tensor Tensor::logsumexp(const Axes& axes, bool keepdim) const {
 
 Tensor Tensor::normalize(double p, int64_t axis, double eps) const {
   if (!(p > 0)) throw Error(fmt::format("normalize: p is {}; it must be positive", p));
+  detail::resolve_axes("normalize", axis, ndim());
   return in_wide_float(*this, [&](const Tensor& x) {
     const Tensor size = x.abs();
     Tensor norm = p == 1          ? size.sum(axis, true)

@@ -139,6 +139,20 @@ Shape broadcast_shape(const char* who, const std::vector<Tensor>& tensors) {
   return result;
 }
 
+bool may_broadcast(const Shape& a, const Shape& b) {
+  for (size_t i = 1; i <= std::min(a.size(), b.size()); i++) {
+    const Dim &x = a[a.size() - i], &y = b[b.size() - i];
+    if (x != Dim(1) && y != Dim(1) && !same_dims(x, y)) return false;
+  }
+  return true;
+}
+
+void check_broadcasts(const char* who, const char* what, const Tensor& x, const Shape& shape) {
+  if (!may_broadcast(x.shape(), shape))
+    throw ShapeError(fmt::format("{}: {} has shape {}, which cannot be broadcast to {}", who, what,
+                                 shape_text(x.shape()), shape_text(shape)));
+}
+
 Tensor broadcast_to(const char* who, const Tensor& x, const Shape& shape) {
   const UOp u = x.uop();
   const UOps& from = u.shape();

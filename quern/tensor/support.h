@@ -37,6 +37,9 @@ Tensor placed(const Tensor& x, const Made& made);  // on the device that was ask
 
 // ---- Broadcasting and dtypes
 Shape broadcast_shape(const char* who, const std::vector<Tensor>& tensors);
+bool may_broadcast(const Shape& a, const Shape& b);
+// ShapeError when x, an argument of this name, cannot be broadcast against that shape.
+void check_broadcasts(const char* who, const char* what, const Tensor& x, const Shape& shape);
 Tensor broadcast_to(const char* who, const Tensor& x, const Shape& shape);
 Tensor number(const Operand& value, DType dtype, const Shape& shape);  // of a number: a constant
 // Both with one dtype and one shape. At least one must be a tensor.
