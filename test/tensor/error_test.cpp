@@ -116,7 +116,7 @@ TEST_F(WrongUse, Shape) {
 TEST_F(WrongUse, Indexing) {
   check({
       {[&] { x.at({2}); }, "index 2 is out of bounds for axis 0 of size 2"},
-      {[&] { x.at({0, -4}); }, "index -4 is out of bounds for axis 0 of size 3"},
+      {[&] { x.at({0, -4}); }, "index -4 is out of bounds for axis 1 of size 3"},
       {[&] { x.at({0, 0, 0}); }, "3 indices for the 2 axes of (2, 3)"},
       {[&] { x.at({ellipsis, ellipsis}); }, "more than one ellipsis"},
       {[&] { x.at({Slice{0, 2, 0}}); }, "step 0"},
