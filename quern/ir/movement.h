@@ -6,7 +6,7 @@
 
 namespace quern {
 
-UOps sizes_of(const Ints& sizes);       // numbers as index nodes
+UOps sizes_of(const Ints& sizes);  // numbers as index nodes
 inline UOps sizes_of(std::initializer_list<int64_t> sizes) { return sizes_of(Ints(sizes)); }
 std::string shape_text(Sources sizes);  // "(2, n, 3)"
 UOp elements_in(Sources sizes);         // their product, simplified

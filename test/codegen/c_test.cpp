@@ -1,5 +1,6 @@
 // Programs as C, compiled by the C compiler of the system: the bits of eval(), and of INTERP.
 #include <dlfcn.h>
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,5 @@
 // Gradients, training steps and random programs on several devices: the same numbers as on one.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,6 +1,7 @@
 // Pictures (data/make_pictures.py): all kinds, and damaged ones.
 #include "quern/io/image.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,6 +1,7 @@
 // Arrays of NumPy, alone and in archives.
 #include "quern/io/npy.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

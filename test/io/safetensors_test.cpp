@@ -1,6 +1,7 @@
 // Files of safetensors: what is saved is loaded, and each field that may be wrong is refused.
 #include "quern/io/safetensors.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>

@@ -1,6 +1,7 @@
 // Checkpoints of PyTorch, made by PyTorch (data/make_torch.py), and pickles that want to do something.
 #include "quern/io/torch.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

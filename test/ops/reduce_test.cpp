@@ -1,4 +1,5 @@
 // Reductions over axes, of every dtype.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // Sizes that are known when the program runs. A bound variable gives what the number would.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "test/error_of.h"
