@@ -6,7 +6,7 @@ namespace quern::heuristic {
 namespace {
 constexpr int64_t kMostNodes = 200;  // a kernel of more is not unrolled beyond its lanes
 constexpr int64_t kCostly = 30;      // nodes that a function stands for
-constexpr int64_t kLinesAtOnce = 2;  // of each row that is written, while others are read across
+constexpr int64_t kLinesAtOnce = 4;  // of each row that is written, while others are read across
 }  // namespace
 
 // What is done in each step of a loop.
