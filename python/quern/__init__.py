@@ -17,6 +17,7 @@ from quern._core import (
     RewriteError,
     ShapeError,
     SpecError,
+    ValueError,  # noqa: A004 (a ValueError of Python, too)
 )
 from quern.device import Device
 from quern.dtype import dtypes
@@ -30,6 +31,6 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Context", "DType", "DTypeError", "Device", "DeviceError", "Error", "GlobalCounters", "IndexError", "InternalError",
-    "ParseError", "RewriteError", "ShapeError", "SpecError", "Tensor", "TinyJit", "UOp", "Variable", "dtypes", "fetch", "getenv",
-    "jit", "nn",
+    "ParseError", "RewriteError", "ShapeError", "SpecError", "Tensor", "TinyJit", "UOp", "ValueError", "Variable", "dtypes", "fetch",
+    "getenv", "jit", "nn",
 ]

@@ -37,7 +37,7 @@ int64_t integer(nb::handle h, const char* expected) {
   if (PyIndex_Check(h.ptr()) == 0 || is_tensor(h)) wrong_type(expected, h);
   const wide value = wide_of(h);
   if (!fits(dtypes::int64, value))
-    throw Error("the integer " + to_string(value) + " does not fit in 64 bits");
+    throw ValueError("the integer " + to_string(value) + " does not fit in 64 bits");
   return static_cast<int64_t>(value);
 }
 

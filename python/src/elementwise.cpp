@@ -114,7 +114,8 @@ Tensor divided(const Tensor& x, const Operand& y, bool reverse, const std::optio
 }
 
 Tensor clamped(const Tensor& x, nb::handle least, nb::handle most) {
-  if (least.is_none() && most.is_none()) throw Error("clamp: neither a least nor a greatest value is given");
+  if (least.is_none() && most.is_none())
+    throw ValueError("clamp: neither a least nor a greatest value is given");
   if (least.is_none()) return x.clamp_max(operand(most));
   if (most.is_none()) return x.clamp_min(operand(least));
   return x.clamp(operand(least), operand(most));

@@ -6,7 +6,7 @@ namespace quern::python {
 namespace {
 
 struct Kinds {
-  PyObject *error, *shape, *dtype, *index, *device, *parse, *spec, *rewrite, *internal;
+  PyObject *error, *value, *shape, *dtype, *index, *device, *parse, *spec, *rewrite, *internal;
 } kinds;  // they live as long as the process does
 
 PyObject* make(nb::module_& m, const char* name, const char* doc, const nb::tuple& bases) {
@@ -23,6 +23,8 @@ void translate(const std::exception_ptr& thrown, void* /*payload*/) {
     std::rethrow_exception(thrown);
   } catch (const ShapeError& e) {
     set(kinds.shape, e);
+  } catch (const ValueError& e) {
+    set(kinds.value, e);
   } catch (const DTypeError& e) {
     set(kinds.dtype, e);
   } catch (const IndexError& e) {
@@ -51,6 +53,8 @@ void bind_errors(nb::module_& m) {
   kinds.error = make(m, "Error", "What was given cannot be: the text says what, and what was expected.",
                      bases(PyExc_RuntimeError));
   PyObject* const error = kinds.error;
+  kinds.value =
+      make(m, "ValueError", "An argument with a value that it cannot have.", bases(error, PyExc_ValueError));
   kinds.shape = make(m, "ShapeError", "A shape that does not fit.", bases(error, PyExc_ValueError));
   kinds.dtype = make(m, "DTypeError", "A dtype that does not fit.", bases(error, PyExc_TypeError));
   kinds.index = make(m, "IndexError", "An index out of bounds, or of a kind that cannot index.",

@@ -32,7 +32,8 @@ struct Places {
   Tensor at, exists;
 };
 Places first_places(const char* who, const Tensor& mask, int64_t size) {
-  if (size < 0) throw Error(std::string(who) + ": size is " + std::to_string(size) + ", expected 0 or more");
+  if (size < 0)
+    throw ValueError(std::string(who) + ": size is " + std::to_string(size) + ", expected 0 or more");
   const Tensor so_far = mask.cast(dtypes::int64).cumsum(0);
   const Tensor wanted = Tensor::arange(0, static_cast<double>(size), 1, {.dtype = dtypes::int64});
   const Tensor at = so_far.unsqueeze(0).le(wanted.unsqueeze(1)).sum(1, false, dtypes::int64);

@@ -167,8 +167,8 @@ void bind_making(TensorClass& tensor) {
       "manual_seed",
       [](const nb::int_& seed) {
         if (seed < nb::int_(0))
-          throw Error("manual_seed: the seed is " + nb::cast<std::string>(nb::str(seed)) +
-                      "; it must not be negative");
+          throw ValueError("manual_seed: the seed is " + nb::cast<std::string>(nb::str(seed)) +
+                           "; it must not be negative");
         Tensor::manual_seed(nb::cast<uint64_t>(seed));
       },
       "seed"_a = 0, "Random numbers start again, from this seed.");

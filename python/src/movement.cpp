@@ -54,7 +54,7 @@ Tensor padded(const Tensor& x, nb::handle padding, const std::string& mode, cons
   for (nb::handle p : nb::borrow<nb::sequence>(padding)) pairs = pairs && (p.is_none() || is_sequence(p));
   const double number = value.is_tensor() ? 0 : value.constant(dtypes::float64).value().as_float();
   if (!pairs) {
-    if (value.is_tensor()) throw Error("pad: the value must be a number");
+    if (value.is_tensor()) throw ValueError("pad: the value must be a number");
     bool known = true;
     for (nb::handle p : nb::borrow<nb::sequence>(padding)) known = known && !nb::isinstance<UOp>(p);
     if (known) return x.pad(int_list(padding).values(), mode, number);

@@ -15,7 +15,7 @@ nb::object setting(const std::string& name) {
     if (row.name == name)
       return row.kind == env::Kind::text ? nb::object(nb::str(env::get_text(name).c_str()))
                                          : nb::object(nb::int_(env::get(name)));
-  throw Error("there is no variable " + name);
+  throw ValueError("there is no variable " + name);
 }
 
 // One that is set until close(): Python's `with` sees to the order.
@@ -70,7 +70,7 @@ void bind_settings(nb::module_& m) {
   m.def("counter", [](const std::string& name) {
     for (const Counter& c : counters)
       if (name == c.name) return c.value->load();
-    throw Error("there is no counter " + name);
+    throw ValueError("there is no counter " + name);
   });
   m.def("reset_counters", &GlobalCounters::reset);
   m.def("clear_schedule_cache", &clear_schedule_cache);

@@ -101,7 +101,7 @@ UOps nodes(const char* who, nb::handle h) {
 UOp make(Op op, std::optional<DType> dtype, const UOps& src, nb::handle arg, nb::handle tag) {
   const DType type = dtype.value_or(dtypes::void_);
   for (const UOp& s : src)
-    if (!s) throw Error("UOp: a source is no node");
+    if (!s) throw ValueError("UOp: a source is no node");
   UOp made = UOp::make(op, type, src, arg_from(op, type, arg), tag_from(tag));
   check_node(made);
   return made;
@@ -125,7 +125,7 @@ UOp replaced(const UOp& u, const nb::kwargs& changes) {
     else if (what == "tag")
       tag = nb::borrow(value);
     else
-      throw Error("replace: a node has op, dtype, src, arg and tag, and no " + what);
+      throw ValueError("replace: a node has op, dtype, src, arg and tag, and no " + what);
   }
   UOp made = UOp::make(op, type, src, arg.is_valid() ? arg_from(op, type, arg) : u.arg(),
                        tag.is_valid() ? tag_from(tag) : u.tag());
@@ -223,7 +223,7 @@ void bind_uop(nb::module_& m) {
       "unbind",
       [](const UOp& u) {
         if (u.op() != Op::BIND || u.src().size() != 2)
-          throw Error("unbind: not a variable with a value: " + u.text());
+          throw ValueError("unbind: not a variable with a value: " + u.text());
         return u.unbind();
       },
       "The variable and its value.");
@@ -257,8 +257,8 @@ void bind_uop(nb::module_& m) {
           operands.push_back(*v);
         }
         if (!is_alu(op) || std::cmp_not_equal(operands.size(), info(op).least_sources))
-          throw Error("alu: " + std::string(name(op)) + " of " + std::to_string(operands.size()) +
-                      " operands");
+          throw ValueError("alu: " + std::string(name(op)) + " of " + std::to_string(operands.size()) +
+                           " operands");
         return UOp::alu(op, operands);
       },
       "op"_a, "src"_a);
@@ -275,7 +275,7 @@ void bind_uop(nb::module_& m) {
       "range",
       [](const Dim& end, int64_t id, const std::string& kind) {
         const std::optional<AxisKind> axis = axis_kind_named(kind);
-        if (!axis) throw Error("range: there is no kind " + kind);
+        if (!axis) throw ValueError("range: there is no kind " + kind);
         return UOp::range(end.uop(), id, *axis);
       },
       "end"_a, "axis_id"_a, "axis_type"_a = "LOOP", "A loop.");

@@ -25,6 +25,12 @@ class ShapeError : public Error {
   using Error::Error;
 };
 
+// An argument with a value that it cannot have: a probability of 1.5, a window of no size.
+class ValueError : public Error {
+ public:
+  using Error::Error;
+};
+
 // A device that there is not, that cannot be opened, or that cannot do what it was asked for.
 class DeviceError : public Error {
  public:

@@ -20,7 +20,7 @@ bool is_allowed(double value, double least, double most) { return value >= least
 
 void check(const char* name, const char* what, double value, double least, double most) {
   if (!is_allowed(value, least, most))
-    throw Error(fmt::format("{}: {} is {}, expected {} to {}", name, what, value, least, most));
+    throw ValueError(fmt::format("{}: {} is {}, expected {} to {}", name, what, value, least, most));
 }
 
 constexpr double kAny = 1e30;
@@ -72,7 +72,7 @@ std::vector<Tensor> Optimizer::schedule_step() {
   for (size_t i = 0; i < params_.size(); i++) {
     const std::optional<Tensor> grad = params_[i].grad();
     if (!grad)
-      throw Error(fmt::format(
+      throw ValueError(fmt::format(
           "step: parameter {} of {} has no gradient; was backward() called, and does the loss depend on it?",
           i + 1, params_.size()));
     grads.push_back(params_[i].dtype().bits() < 32 ? grad->f32() : *grad);
@@ -202,10 +202,10 @@ Tensor LAMB::scaled(const Tensor& parameter, const Tensor& step) const {
 OptimizerGroup::OptimizerGroup(std::vector<std::shared_ptr<Optimizer>> parts) : parts_(std::move(parts)) {
   std::set<const void*> seen;
   for (const auto& part : parts_) {
-    if (!part) throw Error("OptimizerGroup: one of its optimisers is empty");
+    if (!part) throw ValueError("OptimizerGroup: one of its optimisers is empty");
     for (const Tensor& p : part->parameters()) {
       if (!seen.insert(p.state().get()).second)
-        throw Error("OptimizerGroup: two of its optimisers have the same parameter");
+        throw ValueError("OptimizerGroup: two of its optimisers have the same parameter");
       params_.push_back(p);
     }
   }

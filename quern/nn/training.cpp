@@ -17,7 +17,7 @@ double between(double a, double b, double part) {
 }
 
 void check_steps(const char* name, int64_t steps) {
-  if (steps < 1) throw Error(fmt::format("{}: {} steps, expected 1 or more", name, steps));
+  if (steps < 1) throw ValueError(fmt::format("{}: {} steps, expected 1 or more", name, steps));
 }
 
 std::vector<Tensor> gradients_of(const char* name, const std::vector<Tensor>& params) {
@@ -54,7 +54,8 @@ Rate warm_up(Rate rate, int64_t steps) {
 
 Rate one_cycle(double most, int64_t steps, double warm, double start_divisor, double end_divisor) {
   check_steps("one_cycle", steps);
-  if (!(warm >= 0 && warm <= 1)) throw Error(fmt::format("one_cycle: warm is {}, expected 0 to 1", warm));
+  if (!(warm >= 0 && warm <= 1))
+    throw ValueError(fmt::format("one_cycle: warm is {}, expected 0 to 1", warm));
   const double start = most / start_divisor, end = start / end_divisor;
   const double top = warm * static_cast<double>(steps);
   return [=](int64_t i) {
@@ -65,7 +66,8 @@ Rate one_cycle(double most, int64_t steps, double warm, double start_divisor, do
 }
 
 Tensor clip_grad_norm(const std::vector<Tensor>& params, double most) {
-  if (!(most > 0)) throw Error(fmt::format("clip_grad_norm: the most is {}, expected more than 0", most));
+  if (!(most > 0))
+    throw ValueError(fmt::format("clip_grad_norm: the most is {}, expected more than 0", most));
   std::optional<Tensor> squares;
   for (const Tensor& g : gradients_of("clip_grad_norm", params)) {
     const Tensor part = g.f32().square().sum();
@@ -78,13 +80,15 @@ Tensor clip_grad_norm(const std::vector<Tensor>& params, double most) {
 }
 
 void clip_grad_value(const std::vector<Tensor>& params, double most) {
-  if (!(most > 0)) throw Error(fmt::format("clip_grad_value: the most is {}, expected more than 0", most));
+  if (!(most > 0))
+    throw ValueError(fmt::format("clip_grad_value: the most is {}, expected more than 0", most));
   gradients_of("clip_grad_value", params);
   change_gradients(params, [&](const Tensor& g) { return g.clamp(-most, most); });
 }
 
 LossScaler::LossScaler(const LossScalerSettings& settings) : settings_(settings), factor_(settings.scale) {
-  if (!(factor_ > 0)) throw Error(fmt::format("LossScaler: the scale is {}, expected more than 0", factor_));
+  if (!(factor_ > 0))
+    throw ValueError(fmt::format("LossScaler: the scale is {}, expected more than 0", factor_));
 }
 
 Tensor LossScaler::scale(const Tensor& loss) const { return loss * factor_; }

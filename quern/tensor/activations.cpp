@@ -39,7 +39,7 @@ Tensor Tensor::sigmoid() const {
 // max(x, 0) + log(1 + exp(-|x|)), for beta = 1.
 Tensor Tensor::softplus(double beta) const {
   if (!(beta > 0) || !std::isfinite(beta))
-    throw Error(fmt::format("softplus: beta is {}; it must be positive", beta));
+    throw ValueError(fmt::format("softplus: beta is {}; it must be positive", beta));
   return in_wide_float(*this, [&](const Tensor& x) {
     const Tensor scaled = x * beta, size = select(scaled.lt(0), scaled.neg(), scaled);
     const Tensor positive = select(scaled.lt(0), like(x, 0), scaled);
@@ -53,7 +53,8 @@ Tensor Tensor::logsigmoid() const {
 Tensor Tensor::relu() const { return select(le(0), like(*this, 0), *this); }
 Tensor Tensor::relu6() const { return clamp(0, 6); }
 Tensor Tensor::hardtanh(double min, double max) const {
-  if (min > max) throw Error(fmt::format("hardtanh: the least value {} is above the greatest {}", min, max));
+  if (min > max)
+    throw ValueError(fmt::format("hardtanh: the least value {} is above the greatest {}", min, max));
   return clamp(min, max);
 }
 Tensor Tensor::leaky_relu(double slope) const {
@@ -73,7 +74,7 @@ Tensor Tensor::elu(double alpha) const {
   return in_wide_float(*this, [&](const Tensor& x) { return exponential_below(x, alpha, 1); });
 }
 Tensor Tensor::celu(double alpha) const {
-  if (alpha == 0) throw Error("celu: alpha is 0");
+  if (alpha == 0) throw ValueError("celu: alpha is 0");
   return in_wide_float(*this, [&](const Tensor& x) { return exponential_below(x, alpha, alpha); });
 }
 Tensor Tensor::selu(double alpha, double gamma) const {
@@ -82,7 +83,7 @@ Tensor Tensor::selu(double alpha, double gamma) const {
 
 Tensor Tensor::gelu(const std::string& approximate) const {
   if (approximate != "tanh" && approximate != "none")
-    throw Error(fmt::format(R"(gelu: approximate is "{}", not "tanh" or "none")", approximate));
+    throw ValueError(fmt::format(R"(gelu: approximate is "{}", not "tanh" or "none")", approximate));
   return in_wide_float(*this, [&](const Tensor& x) {
     if (approximate == "none" && x.dtype() == dtypes::float32) return float_gelu(x);
     if (approximate == "none") return x * 0.5 * ((x * std::numbers::sqrt2 * 0.5).erf() + 1);

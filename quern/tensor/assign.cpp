@@ -138,12 +138,12 @@ Tensor Tensor::to(const std::string& device) const {
 }
 
 Tensor Tensor::shard(const std::vector<std::string>& devices, std::optional<int64_t> axis) const {
-  if (devices.empty()) throw Error("shard: no devices are named");
+  if (devices.empty()) throw ValueError("shard: no devices are named");
   Texts names;
   for (const std::string& name : devices) {
     names.push_back(detail::device_name("shard", name));
     if (std::ranges::count(names, names.back()) > 1)
-      throw Error(fmt::format("shard: device {} is named twice", names.back()));
+      throw ValueError(fmt::format("shard: device {} is named twice", names.back()));
   }
   if (names.size() == 1) return to(names[0]);
   const UOp copied = quern::copy_to(uop(), UOp::make(Op::DEVICE, dtypes::void_, {}, names));

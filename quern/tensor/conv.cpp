@@ -11,7 +11,7 @@ namespace quern {
 namespace {
 
 void check_groups(const char* who, int64_t groups, int64_t channels, const char* which) {
-  if (groups < 1) throw Error(fmt::format("{}: groups is {}; it must be positive", who, groups));
+  if (groups < 1) throw ValueError(fmt::format("{}: groups is {}; it must be positive", who, groups));
   if (channels % groups != 0)
     throw ShapeError(
         fmt::format("{}: {} {} channels cannot be divided into {} groups", who, channels, which, groups));
@@ -172,8 +172,8 @@ Tensor Tensor::conv_transpose2d(const Tensor& weight, const std::optional<Tensor
     if (size < 1 || kernel < 1)
       throw ShapeError(fmt::format("{}: axis {} of input or kernel is empty", who, axis));
     if (extra[i] >= std::max(stride[i], dilation[i]))
-      throw Error(fmt::format("{}: output_padding {} must be below stride {} or dilation {}", who, extra[i],
-                              stride[i], dilation[i]));
+      throw ValueError(fmt::format("{}: output_padding {} must be below stride {} or dilation {}", who,
+                                   extra[i], stride[i], dilation[i]));
     Transposed t;
     t.size = (size - 1) * stride[i] + (kernel - 1) * dilation[i] + 1 + extra[i] - before -
              padding[2 * (n - 1 - i) + 1];

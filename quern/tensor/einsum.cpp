@@ -11,7 +11,7 @@ namespace quern {
 namespace {
 
 [[noreturn]] void refuse_einsum(const std::string& formula, const std::string& why) {
-  throw Error(fmt::format("einsum \"{}\": {}", formula, why));
+  throw ValueError(fmt::format("einsum \"{}\": {}", formula, why));
 }
 
 // One operand's letters. The axes of an ellipsis are the characters from 128 on, counted from the last axis.

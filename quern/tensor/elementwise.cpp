@@ -34,7 +34,7 @@ Tensor shift(const char* who, Op op, const Operand& a, const Operand& b) {
 // Integers divided by a constant 0 are a mistake that can be seen.
 void check_divisor(const char* who, const Tensor& x, const Operand& divisor) {
   if (!x.dtype().is_float() && !divisor.is_tensor() && divisor.constant(x.dtype()).equals(0))
-    throw Error(fmt::format("{}: division of integers by 0", who));
+    throw ValueError(fmt::format("{}: division of integers by 0", who));
 }
 
 // Division of integers. UOp::alu refuses a CONST 0 as the divisor; here it is expanded, and gives 0 by
@@ -121,7 +121,7 @@ Tensor Tensor::ge(const Operand& other) const {
 Tensor Tensor::div(const Operand& other, const std::string& rounding) const {
   if (rounding == "floor") return floordiv(other);
   if (!rounding.empty() && rounding != "trunc")
-    throw Error(fmt::format(R"(div: rounding "{}" is not "", "floor" or "trunc")", rounding));
+    throw ValueError(fmt::format(R"(div: rounding "{}" is not "", "floor" or "trunc")", rounding));
   const auto [x, y] = matched("div", *this, other);
   if (rounding == "trunc")
     return x.is_floating_point() ? divided_floats(x, y, float_truncdiv)
@@ -153,7 +153,7 @@ Tensor Tensor::pow(const Operand& exponent) const {
     const UOp e = exponent.constant(y.dtype());
     if (x.dtype().is_float() ? e.value().as_float() == 2 : e.equals(2)) return x * x;
     if (!x.dtype().is_float() && e.int_value() < 0)
-      throw Error(
+      throw ValueError(
           fmt::format("pow: an integer to the power {}; cast it to a float first", to_string(e.int_value())));
   }
   if (x.dtype().bits() < 32 && x.dtype().is_float())
@@ -256,7 +256,7 @@ Tensor Tensor::isfinite() const {
 
 Tensor Tensor::isclose(const Tensor& other, double rtol, double atol, bool equal_nan) const {
   if (rtol < 0 || atol < 0)
-    throw Error(fmt::format("isclose: rtol {} and atol {} must not be negative", rtol, atol));
+    throw ValueError(fmt::format("isclose: rtol {} and atol {} must not be negative", rtol, atol));
   const auto [a, b] = matched("isclose", *this, other);
   const Tensor x = detail::to_float(a), y = detail::to_float(b);
   const Tensor near = x.isfinite() & y.isfinite() & (x - y).abs().le(y.abs() * rtol + atol);

@@ -164,7 +164,7 @@ Tensor Tensor::index_select(int64_t axis, const Tensor& index) const {
 Tensor Tensor::scatter(int64_t axis, const Tensor& index, const Operand& source,
                        const std::string& reduce) const {
   if (!reduce.empty() && reduce != "add" && reduce != "multiply")
-    throw Error(fmt::format("scatter: reduce is \"{}\", not \"\", \"add\" or \"multiply\"", reduce));
+    throw ValueError(fmt::format("scatter: reduce is \"{}\", not \"\", \"add\" or \"multiply\"", reduce));
   const int64_t at = detail::resolve_axis("scatter", axis, ndim());
   const Tensor values = source.is_tensor() ? source.tensor() : detail::number(source, dtype(), index.shape());
   const Scatter s = prepared("scatter", *this, at, index, values);
@@ -199,7 +199,7 @@ Tensor Tensor::scatter_reduce(int64_t axis, const Tensor& index, const Tensor& s
   if (reduce == "amax") return with_self(Op::MAX);
   if (reduce == "amin") return with_self(Op::MIN);
   if (reduce != "mean")
-    throw Error(fmt::format(
+    throw ValueError(fmt::format(
         "scatter_reduce: reduce is \"{}\", not \"sum\", \"prod\", \"mean\", \"amax\" or \"amin\"", reduce));
   const Tensor count = s.back(s.hit.sum(-1, false, dtypes::int64)) + (include_self ? 1 : 0);
   const Tensor total = with_self(Op::ADD), divisor = any.where(count, 1).cast(dtype());

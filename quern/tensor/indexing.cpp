@@ -25,7 +25,7 @@ struct Range {
 };
 
 Range resolve(const Slice& s, int64_t size) {
-  if (s.step == 0) throw Error("index: a slice with step 0");
+  if (s.step == 0) throw ValueError("index: a slice with step 0");
   auto bound = [&](const std::optional<Dim>& given, int64_t none, int64_t least, int64_t most) {
     if (!given) return none;
     const int64_t v = given->value();
@@ -37,7 +37,7 @@ Range resolve(const Slice& s, int64_t size) {
     return {start, count, s.step, false};
   }
   if (s.step == std::numeric_limits<int64_t>::min())
-    throw Error(fmt::format("index: a slice with step {}", s.step));
+    throw ValueError(fmt::format("index: a slice with step {}", s.step));
   const int64_t step = -s.step, start = bound(s.start, size - 1, -1, size - 1),
                 stop = bound(s.stop, -1, -1, size - 1);
   const int64_t count = start > stop ? (start - stop - 1) / step + 1 : 0;

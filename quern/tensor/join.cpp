@@ -13,7 +13,7 @@ using detail::difference, detail::part, detail::resolve_axis, detail::sum_of;
 // Each tensor is padded to the whole and the right one is selected at each place. (A sum of them would do,
 // but for -0.0.)
 Tensor Tensor::cat(const std::vector<Tensor>& tensors, int64_t axis) {
-  if (tensors.empty()) throw Error("cat: no tensors are given");
+  if (tensors.empty()) throw ValueError("cat: no tensors are given");
   detail::check_same_device("cat", tensors);
   const int64_t n = tensors[0].ndim(), at = resolve_axis("cat", axis, n);
   DType dtype = tensors[0].dtype();
@@ -51,7 +51,7 @@ Tensor Tensor::cat(const std::vector<Tensor>& tensors, int64_t axis) {
 }
 
 Tensor Tensor::stack(const std::vector<Tensor>& tensors, int64_t axis) {
-  if (tensors.empty()) throw Error("stack: no tensors are given");
+  if (tensors.empty()) throw ValueError("stack: no tensors are given");
   std::vector<Tensor> rows;
   const int64_t at = resolve_axis("stack", axis, tensors[0].ndim() + 1);
   for (const Tensor& t : tensors) {
@@ -68,7 +68,7 @@ std::vector<Tensor> Tensor::split(const IntList& sizes, int64_t axis) const {
   Ints parts = sizes.values();
   if (parts.size() == 1) {
     const int64_t each = parts[0];
-    if (each <= 0) throw Error(fmt::format("split: parts of {} elements; they must be positive", each));
+    if (each <= 0) throw ValueError(fmt::format("split: parts of {} elements; they must be positive", each));
     parts.clear();
     for (int64_t i = 0; i < n; i += each) parts.push_back(std::min(each, n - i));
     if (parts.empty()) parts.push_back(0);
@@ -91,7 +91,7 @@ std::vector<Tensor> Tensor::split(const IntList& sizes, int64_t axis) const {
 }
 
 std::vector<Tensor> Tensor::chunk(int64_t chunks, int64_t axis) const {
-  if (chunks <= 0) throw Error(fmt::format("chunk: {} chunks; there must be at least 1", chunks));
+  if (chunks <= 0) throw ValueError(fmt::format("chunk: {} chunks; there must be at least 1", chunks));
   const int64_t at = resolve_axis("chunk", axis, ndim()), n = detail::int_size("chunk", *this, at);
   if (n == 0) return std::vector<Tensor>(static_cast<size_t>(chunks), *this);
   return split((n + chunks - 1) / chunks, at);

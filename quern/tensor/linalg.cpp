@@ -112,8 +112,8 @@ Tensor::Svd Tensor::svd(bool full_matrices) const {
 }
 
 Tensor Tensor::newton_schulz(int64_t steps, const std::vector<double>& coefficients, double eps) const {
-  if (steps < 0) throw Error(fmt::format("newton_schulz: {} steps; there must be 0 or more", steps));
-  if (coefficients.empty()) throw Error("newton_schulz: no coefficients are given");
+  if (steps < 0) throw ValueError(fmt::format("newton_schulz: {} steps; there must be 0 or more", steps));
+  if (coefficients.empty()) throw ValueError("newton_schulz: no coefficients are given");
   detail::need_axes("newton_schulz", *this, 2);
   const bool tall = size(-2).max() > size(-1).max();
   const Tensor start = tall ? transpose(-2, -1) : *this;

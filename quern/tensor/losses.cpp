@@ -11,14 +11,15 @@ namespace {
 
 void check_reduction(const char* who, const std::string& reduction) {
   if (reduction != "mean" && reduction != "sum" && reduction != "none")
-    throw Error(fmt::format("{}: reduction is \"{}\", not \"mean\", \"sum\" or \"none\"", who, reduction));
+    throw ValueError(
+        fmt::format("{}: reduction is \"{}\", not \"mean\", \"sum\" or \"none\"", who, reduction));
 }
 Tensor reduced(const Tensor& loss, const std::string& reduction) {
   return reduction == "mean" ? loss.mean() : reduction == "sum" ? loss.sum() : loss;
 }
 void check_smoothing(const char* who, double smoothing) {
   if (!(smoothing >= 0 && smoothing <= 1))
-    throw Error(fmt::format("{}: label_smoothing is {}; it must be in [0, 1]", who, smoothing));
+    throw ValueError(fmt::format("{}: label_smoothing is {}; it must be in [0, 1]", who, smoothing));
 }
 void check_same_shape(const char* who, const Tensor& x, const Tensor& target) {
   if (!same_sizes(x.uop().shape(), target.uop().shape()))

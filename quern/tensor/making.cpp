@@ -75,8 +75,8 @@ Tensor Tensor::arange(double stop, const Made& made) { return arange(0, stop, 1,
 
 Tensor Tensor::arange(double start, double stop, double step, const Made& made) {
   if (!std::isfinite(start) || !std::isfinite(stop) || !std::isfinite(step))
-    throw Error(fmt::format("arange: start {}, stop {} and step {} must be finite", start, stop, step));
-  if (step == 0) throw Error("arange: the step is 0");
+    throw ValueError(fmt::format("arange: start {}, stop {} and step {} must be finite", start, stop, step));
+  if (step == 0) throw ValueError("arange: the step is 0");
   const double steps = std::ceil((stop - start) / step);
   if (steps > 1e15) throw ShapeError(fmt::format("arange: {} elements are too many", steps));
   const auto n = static_cast<int64_t>(std::max(steps, 0.0));
@@ -127,7 +127,7 @@ Tensor Tensor::eye(int64_t rows, std::optional<int64_t> columns, const Made& mad
 
 std::vector<Tensor> Tensor::meshgrid(const std::vector<Tensor>& axes, const std::string& indexing) {
   if (indexing != "ij" && indexing != "xy")
-    throw Error(fmt::format("meshgrid: indexing \"{}\" is neither \"ij\" nor \"xy\"", indexing));
+    throw ValueError(fmt::format("meshgrid: indexing \"{}\" is neither \"ij\" nor \"xy\"", indexing));
   const size_t n = axes.size();
   std::vector<size_t> place(n);
   for (size_t i = 0; i < n; i++) place[i] = i;
@@ -185,7 +185,7 @@ Tensor Tensor::diag() const {
 Tensor Tensor::one_hot(std::optional<int64_t> classes) const {
   detail::need_integers("one_hot", "the indices", *this);
   if (classes && *classes < 0)
-    throw Error(fmt::format("one_hot: {} classes; there must be 0 or more", *classes));
+    throw ValueError(fmt::format("one_hot: {} classes; there must be 0 or more", *classes));
   const int64_t n = classes ? *classes : max().item<int64_t>() + 1;
   const Tensor wide_index = cast(dtypes::int64).unsqueeze(-1);
   return wide_index.eq(detail::iota(n, dtypes::int64)).cast(default_int());

@@ -28,7 +28,7 @@ Tensor Tensor::batchnorm(const std::optional<Tensor>& weight, const std::optiona
 }
 
 Tensor Tensor::layernorm(const Axes& axes, double eps) const {
-  if (!(eps >= 0)) throw Error(fmt::format("layernorm: eps is {}; it must not be negative", eps));
+  if (!(eps >= 0)) throw ValueError(fmt::format("layernorm: eps is {}; it must not be negative", eps));
   detail::resolve_axes("layernorm", axes, ndim());
   return detail::in_wide_float(*this, [&](const Tensor& x) {
     const Tensor centred = x - x.mean(axes, true);
@@ -47,7 +47,7 @@ Tensor Tensor::scaled_dot_product_attention(const Tensor& key, const Tensor& val
   if (!detail::same_dims(size(-1), key.size(-1)) || !detail::same_dims(key.size(-2), value.size(-2)))
     throw ShapeError(fmt::format("{}: query {}, key {} and value {} do not fit", who, shape_text(shape()),
                                  shape_text(key.shape()), shape_text(value.shape())));
-  if (o.causal && mask) throw Error(fmt::format("{}: give a mask or causal, not both", who));
+  if (o.causal && mask) throw ValueError(fmt::format("{}: give a mask or causal, not both", who));
   Tensor k = key, v = value;
   if (o.enable_gqa) {
     for (const Tensor* t : {this, &key, &value}) detail::need_axes(who, *t, 3);

@@ -42,7 +42,7 @@ Tensor repeated_around(const Tensor& x, int64_t axis, int64_t before, int64_t af
 
 Tensor Tensor::pad(const Ints& padding, const std::string& mode, double value) const {
   if (mode != "constant" && mode != "reflect" && mode != "replicate" && mode != "circular")
-    throw Error(fmt::format(
+    throw ValueError(fmt::format(
         "pad: mode \"{}\" is not \"constant\", \"reflect\", \"replicate\" or \"circular\"", mode));
   if (padding.size() % 2 != 0 || std::ssize(padding) / 2 > ndim())
     throw ShapeError(fmt::format("pad: {} numbers for {}; two an axis are needed, the last axis first",
@@ -76,7 +76,7 @@ Tensor Tensor::unfold(int64_t axis, int64_t size, int64_t step) const {
   const int64_t at = detail::resolve_axis("unfold", axis, ndim()), n = detail::int_size("unfold", *this, at);
   if (size < 1 || size > n)
     throw ShapeError(fmt::format("unfold: windows of {} elements over axis {} of {}", size, at, n));
-  if (step < 1) throw Error(fmt::format("unfold: step {}; it must be positive", step));
+  if (step < 1) throw ValueError(fmt::format("unfold: step {}; it must be positive", step));
   return detail::pooled(transpose(at, -1), {size}, {step}, {1}).transpose(at, -2);
 }
 
@@ -112,11 +112,11 @@ Tensor Tensor::diagonal(int64_t offset, int64_t axis1, int64_t axis2) const {
 Tensor Tensor::interpolate(const Ints& size, const std::string& mode, bool align_corners) const {
   const bool linear = mode == "linear" || mode == "bilinear" || mode == "trilinear";
   if (!linear && mode != "nearest" && mode != "nearest-exact")
-    throw Error(
+    throw ValueError(
         fmt::format("interpolate: mode \"{}\" is not \"linear\", \"bilinear\", \"trilinear\", \"nearest\" or "
                     "\"nearest-exact\"",
                     mode));
-  if (align_corners && !linear) throw Error("interpolate: align_corners needs a linear mode");
+  if (align_corners && !linear) throw ValueError("interpolate: align_corners needs a linear mode");
   if (size.empty() || std::ssize(size) > ndim())
     throw ShapeError(
         fmt::format("interpolate: {} sizes for the axes of {}", size.size(), shape_text(shape())));

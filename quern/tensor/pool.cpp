@@ -83,7 +83,7 @@ Ints padding_of(const char* who, const IntList& given, size_t n) {
   const Ints& p = given.values();
   for (const int64_t v : p)
     if (v < 0)
-      throw Error(fmt::format("{}: padding is [{}]; it must not be negative", who, fmt::join(p, ", ")));
+      throw ValueError(fmt::format("{}: padding is [{}]; it must not be negative", who, fmt::join(p, ", ")));
   Ints flat;  // (before, after) of the last axis, then of the one in front of it, ...
   if (p.size() == 1) return Ints(2 * n, p[0]);
   if (p.size() == n) {

@@ -123,12 +123,12 @@ Tensor Tensor::randn(const Shape& shape, const Made& made) {
   return detail::placed((angle.cos() * ((1 - u).log() * -2).sqrt()).cast(dtype), made);
 }
 Tensor Tensor::normal(const Shape& shape, double mean, double std, const Made& made) {
-  if (std < 0) throw Error(fmt::format("normal: the standard deviation {} is negative", std));
+  if (std < 0) throw ValueError(fmt::format("normal: the standard deviation {} is negative", std));
   return randn(shape, made) * std + mean;
 }
 
 Tensor Tensor::randint(const Shape& shape, int64_t low, int64_t high, const Made& made) {
-  if (low >= high) throw Error(fmt::format("randint: low {} must be below high {}", low, high));
+  if (low >= high) throw ValueError(fmt::format("randint: low {} must be below high {}", low, high));
   const DType dtype = made.dtype.value_or(default_int());
   if (!dtype.is_int() || dtype.is_index())
     throw DTypeError(fmt::format("randint: needs an integer type, given {}", dtype.name()));
@@ -166,19 +166,20 @@ Tensor Tensor::kaiming_normal(const Shape& shape, double a, const Made& made) {
 }
 
 Tensor Tensor::randperm(int64_t n, const Made& made) {
-  if (n < 0) throw Error(fmt::format("randperm: {} elements; there must be 0 or more", n));
+  if (n < 0) throw ValueError(fmt::format("randperm: {} elements; there must be 0 or more", n));
   return detail::placed(random_bits({n}).argsort().cast(made.dtype.value_or(default_int())), made);
 }
 
 Tensor Tensor::multinomial(int64_t samples, bool replacement) const {
   if (ndim() != 1 && ndim() != 2)
     throw ShapeError(fmt::format("multinomial: needs one or two axes, given {}", shape_text(shape())));
-  if (samples < 1) throw Error(fmt::format("multinomial: {} samples; there must be at least 1", samples));
+  if (samples < 1)
+    throw ValueError(fmt::format("multinomial: {} samples; there must be at least 1", samples));
   const Tensor weights = (ndim() == 1 ? unsqueeze(0) : *this).cast(dtypes::float32);
   const int64_t rows = detail::int_size("multinomial", weights, 0),
                 n = detail::int_size("multinomial", weights, 1);
   if (!replacement && samples > n)
-    throw Error(fmt::format("multinomial: {} samples of {} without replacement", samples, n));
+    throw ValueError(fmt::format("multinomial: {} samples of {} without replacement", samples, n));
   Tensor result = zeros({});
   if (replacement || samples == 1) {
     // How many of the running sums are not above a random part of the whole.
@@ -194,7 +195,8 @@ Tensor Tensor::multinomial(int64_t samples, bool replacement) const {
 }
 
 Tensor Tensor::dropout(double p, std::optional<bool> training) const {
-  if (std::isnan(p) || p < 0 || p > 1) throw Error(fmt::format("dropout: p is {}; it must be in [0, 1]", p));
+  if (std::isnan(p) || p < 0 || p > 1)
+    throw ValueError(fmt::format("dropout: p is {}; it must be in [0, 1]", p));
   if (!training.value_or(is_training()) || p == 0) return *this;
   if (p == 1) return zeros_like();
   const Tensor kept = rand(shape(), {.dtype = dtypes::float32}).ge(p);

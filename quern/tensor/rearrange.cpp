@@ -13,7 +13,7 @@ namespace {
 using Group = std::vector<std::string>;  // names of axes; "..." stands for several, "1" for an axis of size 1
 
 [[noreturn]] void refuse_rearrange(const std::string& formula, const std::string& why) {
-  throw Error(fmt::format("rearrange \"{}\": {}", formula, why));
+  throw ValueError(fmt::format("rearrange \"{}\": {}", formula, why));
 }
 
 std::vector<Group> parsed(const std::string& formula, const std::string& side) {

@@ -180,7 +180,7 @@ Tensor Tensor::logsumexp(const Axes& axes, bool keepdim) const {
 }
 
 Tensor Tensor::normalize(double p, int64_t axis, double eps) const {
-  if (!(p > 0)) throw Error(fmt::format("normalize: p is {}; it must be positive", p));
+  if (!(p > 0)) throw ValueError(fmt::format("normalize: p is {}; it must be positive", p));
   detail::resolve_axes("normalize", axis, ndim());
   return in_wide_float(*this, [&](const Tensor& x) {
     const Tensor size = x.abs();

@@ -190,11 +190,12 @@ Tensor Tensor::flip(const Axes& axes) const {
 
 Tensor Tensor::roll(const IntList& shifts, const Axes& axes) const {
   if (!axes.given()) {
-    if (shifts.values().size() != 1) throw Error("roll: several shifts need as many axes");
+    if (shifts.values().size() != 1) throw ValueError("roll: several shifts need as many axes");
     return flatten().roll(shifts, 0).reshape(shape());
   }
   if (shifts.values().size() != axes.values().size())
-    throw Error(fmt::format("roll: {} shifts for {} axes", shifts.values().size(), axes.values().size()));
+    throw ValueError(
+        fmt::format("roll: {} shifts for {} axes", shifts.values().size(), axes.values().size()));
   Tensor x = *this;
   for (size_t i = 0; i < axes.values().size(); i++) {
     const int64_t axis = resolve_axis("roll", axes.values()[i], ndim()),

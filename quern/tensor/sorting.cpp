@@ -96,9 +96,9 @@ std::pair<Tensor, Tensor> Tensor::sort(int64_t axis, bool descending) const {
 Tensor Tensor::argsort(int64_t axis, bool descending) const { return sort(axis, descending).second; }
 
 std::pair<Tensor, Tensor> Tensor::topk(int64_t k, int64_t axis, bool largest, bool sorted) const {
-  if (!sorted) throw Error("topk: only sorted=true is supported");
+  if (!sorted) throw ValueError("topk: only sorted=true is supported");
   const int64_t at = detail::resolve_axis("topk", axis, ndim()), n = detail::int_size("topk", *this, at);
-  if (k < 0 || k > n) throw Error(fmt::format("topk: k is {}, axis {} has {} elements", k, at, n));
+  if (k < 0 || k > n) throw ValueError(fmt::format("topk: k is {}, axis {} has {} elements", k, at, n));
   const auto [values, places] = sort(at, largest);
   std::vector<std::optional<std::pair<Dim, Dim>>> bounds(static_cast<size_t>(ndim()));
   bounds[static_cast<size_t>(at)] = {0, k};

@@ -40,7 +40,7 @@ Tensor part(const Tensor& x, int64_t axis, const Dim& begin, const Dim& end) {
 }
 
 std::string device_name(const char* who, const std::string& given) {
-  if (given.empty()) throw Error(fmt::format("{}: the name of the device is empty", who));
+  if (given.empty()) throw ValueError(fmt::format("{}: the name of the device is empty", who));
   const size_t colon = given.find(':');
   std::string kind = given.substr(0, colon);
   std::ranges::transform(kind, kind.begin(),
@@ -108,7 +108,7 @@ Ints per_axis(const char* who, const char* what, const IntList& given, size_t n,
     throw ShapeError(fmt::format("{}: {} has {} numbers, expected 1 or {}", who, what, values.size(), n));
   for (const int64_t v : values)
     if (v < least)
-      throw Error(
+      throw ValueError(
           fmt::format("{}: {} is [{}]; each must be at least {}", who, what, fmt::join(values, ", "), least));
   return values;
 }

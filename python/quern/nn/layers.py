@@ -2,7 +2,7 @@
 
 import math
 
-from quern._core import Error, ShapeError, Tensor
+from quern._core import ShapeError, Tensor, ValueError  # noqa: A004
 from quern.nn import given
 
 
@@ -46,9 +46,9 @@ def _padding(name, kernel_size, stride, dilation):
     if name.lower() == "valid":
         return 0
     if name.lower() != "same":
-        raise Error(f"Conv2d: padding is a number, numbers, 'same' or 'valid', not {name!r}")
+        raise ValueError(f"Conv2d: padding is a number, numbers, 'same' or 'valid', not {name!r}")
     if any(s != 1 for s in given.sizes("Conv2d", "stride", stride, len(kernel_size))):
-        raise Error(f"Conv2d: padding 'same' needs a stride of 1, not {stride}")
+        raise ValueError(f"Conv2d: padding 'same' needs a stride of 1, not {stride}")
     padding = []
     for size, step in reversed(list(zip(kernel_size, given.sizes("Conv2d", "dilation", dilation, len(kernel_size))))):
         whole = step * (size - 1)

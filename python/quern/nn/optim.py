@@ -1,6 +1,6 @@
 """Optimisers: optimiser.zero_grad(); loss.backward(); optimiser.step()."""
 
-from quern._core import LAMB, SGD, Adam, AdamW, Error, Muon, Optimizer, Tensor, clip_grad_norm, clip_grad_value
+from quern._core import LAMB, SGD, Adam, AdamW, Muon, Optimizer, Tensor, ValueError, clip_grad_norm, clip_grad_value  # noqa: A004
 
 
 class LARS(Optimizer):
@@ -12,9 +12,9 @@ class LARS(Optimizer):
         super().__init__(params, lr, device, fused)
         for name, value, most in (("momentum", momentum, 1), ("weight_decay", weight_decay, 1e30), ("tcoef", tcoef, 1e30)):
             if not 0 <= value <= most:
-                raise Error(f"LARS: {name} is {value}, expected 0 to {most}")
+                raise ValueError(f"LARS: {name} is {value}, expected 0 to {most}")
         if ns_steps and not ns_coefficients:
-            raise Error(f"LARS: ns_steps is {ns_steps}, and there are no ns_coefficients")
+            raise ValueError(f"LARS: ns_steps is {ns_steps}, and there are no ns_coefficients")
         self.momentum, self.wd, self.nesterov, self.classic, self.pre_wd = momentum, weight_decay, nesterov, classic, pre_wd
         self.ns_steps, self.ns_coefficients, self.tcoef = ns_steps, ns_coefficients, tcoef
         self.velocity = self._new_optim_param() if momentum else []
@@ -62,7 +62,7 @@ class OptimizerGroup(Optimizer):
             raise ValueError("OptimizerGroup: there are no optimizers")
         found = [p for part in optimizers for p in part.params]
         if len({hash(p) for p in found}) != len(found):
-            raise Error("OptimizerGroup: two of its optimizers have the same parameter")
+            raise ValueError("OptimizerGroup: two of its optimizers have the same parameter")
         self.optimizers = optimizers
 
     def __getitem__(self, i: int) -> Optimizer:
