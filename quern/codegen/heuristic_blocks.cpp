@@ -4,8 +4,9 @@
 namespace quern::heuristic {
 
 namespace {
-constexpr int64_t kShort = 8;           // vectors in the second cache for a whole reduce: it needs no blocks
-constexpr int64_t kLeastBlock = 64;     // steps of the reduce
+constexpr int64_t kShort = 8;        // vectors in the second cache for a whole reduce: it needs no blocks
+constexpr int64_t kLeastBlock = 64;  // steps of the reduce
+constexpr int64_t kGoodBlock = 256;  // so that the sums, which wait in memory between blocks, are little work
 constexpr int64_t kLeastColumns = 192;  // of those, a row that is packed is used for
 constexpr int64_t kLeastTiles = 4;      // of rows in a block
 constexpr int64_t kRowsUnpacked = 8;    // so few are near in any order
@@ -22,8 +23,10 @@ UOp Chooser::other_operand(const UOp& row, const UOp& column) const {
   return found;
 }
 
-// Of a block of the reduce, the columns of a tile are half of the first cache, the rows of many tiles most of
-// the second, and all columns a part of the third; so are the sums that wait for the next block.
+// Of a block of the reduce, the columns of a tile are half of the first cache (or more, where vectors are so
+// long that a block would be short: they are read in order, and come from the second in time), the rows of
+// many tiles most of the second, and all columns a part of the third; so are the sums that wait for the next
+// block.
 bool Chooser::in_blocks(const Columns& of) {
   const auto& [column, row, packed] = of;
   if (!row || !packed || main_ranges_.size() != 1) return false;
@@ -33,7 +36,8 @@ bool Chooser::in_blocks(const Columns& of) {
   if (cache / bytes / std::max<int64_t>(1, size(reduced)) / w >= kShort) return false;
   if (!rows_of && size(row) > kRowsUnpacked) return false;
   const Tile t = tile(size(row), all, 1);
-  const int64_t k = divisor(size(reduced), spec_.l1_bytes / 2 / (t.columns * w * bytes));
+  const int64_t k =
+      divisor(size(reduced), std::max(kGoodBlock, spec_.l1_bytes / 2 / (t.columns * w * bytes)));
   if (k < kLeastBlock || k == size(reduced) || all * w < kLeastColumns) return false;
   const int64_t row_tiles = rounded_up(size(row), t.rows) / t.rows, sum_bytes = main_.dtype().bytes();
   const int64_t column_tiles = divisor(
