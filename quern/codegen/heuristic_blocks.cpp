@@ -12,6 +12,14 @@ constexpr int64_t kLeastTiles = 4;      // of rows in a block
 constexpr int64_t kRowsUnpacked = 8;    // so few are near in any order
 }  // namespace
 
+Chooser::Split Chooser::split(int64_t tiles, int64_t most) {
+  const int64_t each = divisor(tiles, std::max<int64_t>(1, most));
+  if (tiles <= most || 2 * each > most) return {each, tiles};
+  const int64_t blocks = (tiles + most - 1) / most, even = (tiles + blocks - 1) / blocks;
+  const bool few_more = 16 * blocks * even <= 17 * tiles;
+  return few_more ? Split{even, blocks * even} : Split{each, tiles};
+}
+
 // What is read for each column again, if that is one argument, read in one way.
 UOp Chooser::other_operand(const UOp& row, const UOp& column) const {
   UOp found;
@@ -40,20 +48,23 @@ bool Chooser::in_blocks(const Columns& of) {
       divisor(size(reduced), std::max(kGoodBlock, spec_.l1_bytes / 2 / (t.columns * w * bytes)));
   if (k < kLeastBlock || k == size(reduced) || all * w < kLeastColumns) return false;
   const int64_t row_tiles = rounded_up(size(row), t.rows) / t.rows, sum_bytes = main_.dtype().bytes();
-  const int64_t column_tiles = divisor(
-      all / t.columns,
-      std::min(spec_.l3_bytes / 2 / (row_tiles * t.rows * sum_bytes), spec_.l3_bytes / 8 / (k * bytes)) /
-          (t.columns * w));
-  const int64_t row_block = divisor(row_tiles, std::max(kLeastTiles, cache / (k * bytes) / t.rows));
+  const Split columns = split(all / t.columns, std::min(spec_.l3_bytes / 2 / (row_tiles * t.rows * sum_bytes),
+                                                        spec_.l3_bytes / 8 / (k * bytes)) /
+                                                   (t.columns * w));
+  const Split rows = split(row_tiles, std::max(kLeastTiles, cache / (k * bytes) / t.rows));
+  const bool blocks_of_columns = columns.each < columns.all;
+  const bool blocks_of_rows = rows_of && rows.each < rows.all && rows.each >= kLeastTiles;
+  const auto pad = [&](const UOp& range, int64_t multiple_of) {
+    if (size(range) % multiple_of != 0) add(OptKind::PADTO, range, multiple_of);
+  };
 
-  if (all * w != size(column)) add(OptKind::PADTO, column, multiple);
-  if (size(row) % t.rows != 0) add(OptKind::PADTO, row, t.rows);
+  pad(column, blocks_of_columns ? columns.each * t.columns * w : multiple);
+  pad(row, blocks_of_rows ? rows.each * t.rows : t.rows);
   for (const UOp& r : around_)
     if (!same(r, column) && !same(r, row) && size(r) > 1) opts_.push_back({OptKind::BLOCK, number_of(r), 1});
-  if (column_tiles * t.columns < all) add(OptKind::BLOCK, column, column_tiles * t.columns * w);
+  if (blocks_of_columns) add(OptKind::BLOCK, column, columns.each * t.columns * w);
   add(OptKind::BLOCK, reduced, k);
-  const bool blocks_of_rows = rows_of && row_block < row_tiles && row_block >= kLeastTiles;
-  if (blocks_of_rows) add(OptKind::BLOCK, row, row_block * t.rows);
+  if (blocks_of_rows) add(OptKind::BLOCK, row, rows.each * t.rows);
   const auto pack = [&](const UOp& load, const UOp& inside) {
     opts_.push_back({OptKind::PACK, number_of(inside), storage_of(load.src(0)).arg().integer()});
   };
@@ -63,8 +74,7 @@ bool Chooser::in_blocks(const Columns& of) {
   add(OptKind::UPCAST, column, t.columns);
   add(OptKind::UPCAST, row, t.rows);
   // columns outside: those of a tile stay in the first cache
-  if (before(row, column) && t.rows < (blocks_of_rows ? row_block * t.rows : size(row)) &&
-      t.columns < column_tiles * t.columns)
+  if (before(row, column) && t.rows < (blocks_of_rows ? rows.each * t.rows : size(row)) && columns.each > 1)
     opts_.push_back({OptKind::SWAP, number_of(row), number_of(column)});
   return true;
 }

@@ -45,6 +45,11 @@ class Chooser {
     while (d > 1 && of % d != 0) d--;
     return std::max<int64_t>(d, 1);
   }
+  // Tiles in blocks of at most so many; with a few tiles more where their number has no fitting divisor.
+  struct Split {
+    int64_t each, all;
+  };
+  static Split split(int64_t tiles, int64_t most);
   static int64_t rounded_up(int64_t of, int64_t to) { return (of + to - 1) / to * to; }
   // How many steps of the loop are a vector. The loop is padded if need be, to a little more.
   int64_t lanes(const UOp& range) const {
