@@ -45,6 +45,8 @@ TEST(Heuristic, ALongReduceIsInBlocks) {
                                               HasSubstr("PACK(2, 2)"), HasSubstr("PACK(0, 1)")));
   // what waits for the next block is not larger than half of the third cache
   EXPECT_THAT(chosen(16384, 2048, 16384), HasSubstr("BLOCK(1, 256)"));
+  // a number of tiles that nothing divides: a few more, in blocks as large as others
+  EXPECT_THAT(chosen(2048, 2048, 16 * 1009), AllOf(HasSubstr("PADTO(1, 2032)"), HasSubstr("BLOCK(1, 2032)")));
   // few columns: what is packed of rows would be used too seldom
   EXPECT_THAT(chosen(2048, 2048, 64), Not(HasSubstr("BLOCK(2, ")));
 }
