@@ -10,6 +10,7 @@ from tinygrad.uop.ops import UOp
 
 INDEX = getattr(dtypes, "weakint", None) or dtypes.index
 RUNS = 3
+WALKS = 20
 
 
 def build(nodes):
@@ -37,9 +38,9 @@ def read(line):
     return [(node.split()[0], *map(int, node.split()[1:])) for node in line]
 
 
-def best(work):
+def best(work, runs=RUNS):
     times = []
-    for _ in range(RUNS):
+    for _ in range(runs):
         gc.collect()
         start = time.perf_counter()
         result = work()
@@ -58,7 +59,7 @@ expressions = [read(line.strip().split(";")) for line in open(sys.argv[2], encod
 print("tinygrad: building")
 measured("build 100,000 nodes", best(lambda: build(graph)[2]))
 root = build(graph)[0]
-measured("walk 100,000 nodes in topological order", best(lambda: len(root.toposort())))
+measured("walk 100,000 nodes in topological order", best(lambda: len(root.toposort()), WALKS))
 del root
 
 print("tinygrad: simplifying")
