@@ -69,7 +69,7 @@ Arg arg_from(Op op, DType dtype, nb::handle h) {
       return ReduceArg{nb::cast<Op>(part(0)), int_list(part(1)).values(), 1};
     case ArgKind::Kernel:
       if (!nb::isinstance<nb::str>(h)) wrong_arg(op, "the name of a kernel", h);
-      return KernelArg{nb::cast<std::string>(h), {}, {}};
+      return KernelArg{nb::cast<std::string>(h), {}};
     default: {
       if (!nb::isinstance<nb::str>(h)) wrong_arg(op, "nothing, or its text,", h);
       const std::string text = nb::cast<std::string>(h);

@@ -34,7 +34,7 @@ std::string describe(const Step& step, bool reasons) {
   std::string text = fmt::format("kernel {:<20} {:<8} {} buffers",
                                  named ? step.program.arg().kernel().name : "", device, step.buffers.size());
   if (reasons && named)
-    for (const std::string& reason : step.program.arg().kernel().reasons) text += "\n       kept: " + reason;
+    for (const std::string& reason : step.reasons) text += "\n       kept: " + reason;
   return text;
 }
 
@@ -60,8 +60,7 @@ std::string describe_run(const Step& step, double seconds, int64_t operations, i
       rate(operations), rate(bytes), static_cast<double>(GlobalCounters::mem_used.load()) * 1e-9,
       coloured("2", fmt::format("{}", fmt::join(opts, " "))));
   if (env::DEBUG() >= 3 && named)
-    for (const std::string& reason : step.program.arg().kernel().reasons)
-      text += "       kept: " + reason + "\n";
+    for (const std::string& reason : step.reasons) text += "       kept: " + reason + "\n";
   return text;
 }
 

@@ -75,16 +75,13 @@ struct StageArg {
   }
 };
 
-// SINK of a kernel: its name, the optimisations asked for (none: the heuristic chooses), why its buffers are
-// kept.
+// SINK of a kernel: its name, the optimisations asked for (none: the heuristic chooses).
 struct KernelArg {
   std::string name;
   Texts opts;
-  Texts reasons;
   friend bool operator==(const KernelArg&, const KernelArg&) = default;
   static constexpr auto fields() {
-    return std::tuple(Field{"name", &KernelArg::name}, Field{"opts", &KernelArg::opts},
-                      Field{"reasons", &KernelArg::reasons});
+    return std::tuple(Field{"name", &KernelArg::name}, Field{"opts", &KernelArg::opts});
   }
 };
 

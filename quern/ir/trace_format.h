@@ -14,7 +14,7 @@
 namespace quern::trace_format {
 
 inline constexpr std::string_view kMagic("\x89QTRACE\n", 8);
-inline constexpr uint64_t kVersion = 1;
+inline constexpr uint64_t kVersion = 2;
 
 // ---- arguments: their kinds and fields
 

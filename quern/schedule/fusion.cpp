@@ -119,17 +119,18 @@ class Decision {
           return keep(fmt::format("the reduce would be computed {} times", q_.uses.size()));
     Verdict v;
     v.level = ranges_in(first, axes);
+    const bool in_reduce =
+        std::ranges::any_of(v.level, [](const UOp& r) { return r.arg().range().kind == AxisKind::REDUCE; });
     // Several steps of the loops around may come to the same element, as those of windows that overlap do.
-    if (const int64_t times = iterations(v.level) / elements_on(axes);
-        times > 2 && q_.facts.steps > kShortReduce)
-      return keep(fmt::format("the reduce would be computed {} times", times));
+    const int64_t times = iterations(v.level) / elements_on(axes), steps = q_.facts.steps;
+    if ((times > 2 && steps > kShortReduce) || (times > 1 && in_reduce && steps > 4 * kShortReduce))
+      return keep(fmt::format("the reduce of {} steps would be computed {} times", steps, times));
     bool ended = false;  // is there a loop around that the node itself does not change in?
     for (const Use& use : q_.uses) ended |= !minus(scope(use).loops, ranges_in(use, ~uint64_t{0})).empty();
     if (!ended) {
       // A long reduce in each step of another's loops: by itself its own can be ordered, cut and tiled.
-      if (q_.facts.steps >= kLongReduce && !is_small() && within(scope(first).loops, v.level) &&
-          std::ranges::any_of(v.level, [](const UOp& r) { return r.arg().range().kind == AxisKind::REDUCE; }))
-        return keep(fmt::format("a reduce of {} steps inside another", q_.facts.steps));
+      if (steps >= kLongReduce && !is_small() && within(scope(first).loops, v.level) && in_reduce)
+        return keep(fmt::format("a reduce of {} steps inside another", steps));
       return v;
     }
     RangeSet repeated;

@@ -9,6 +9,7 @@
 #include "quern/ir/error.h"
 #include "quern/ir/movement.h"
 #include "quern/ir/node_map.h"
+#include "quern/ir/symbolic.h"
 #include "quern/schedule/facts.h"
 #include "quern/schedule/memory_view.h"
 
@@ -25,6 +26,7 @@ bool is_global_state(const UOp& u) {
 struct Kernel {
   UOp effect;
   UOp program;
+  Texts reasons;
   UOps states;  // the memory of each PARAM, in the state in which it is used: a BUFFER, or an AFTER over one
 };
 
@@ -57,8 +59,11 @@ class Cutter {
       slot(store.src(0).src(0));
     number_ranges();
     for (const UOp& u : *order_) rewrite(u);
-    kernel.program = UOp::make(Op::SINK, dtypes::void_, {*done_.find(effect_)},
-                               KernelArg{.name = name(), .opts = opts_, .reasons = reasons_});
+    const UOp program =
+        UOp::make(Op::SINK, dtypes::void_, {*done_.find(effect_)}, KernelArg{.name = name(), .opts = opts_});
+    // The order of operands comes from the numbers of loops, which are other ones now.
+    kernel.program = graph_rewrite(program, sums, {.name = "order operands"});
+    kernel.reasons = reasons_;
     kernel.states = states_;
     find_hazards(contested);
     find_two_states(body.op() == Op::GROUP ? body.src().size() : 1, contested);
@@ -287,7 +292,7 @@ class Splitter {
     while (!ready.empty()) {
       const size_t k = ready.top();
       ready.pop();
-      Step step{kernels_[k].program, {}};
+      Step step{.program = kernels_[k].program, .buffers = {}, .reasons = kernels_[k].reasons};
       for (const UOp& s : kernels_[k].states) step.buffers.push_back(plain(s));
       result.steps.push_back(std::move(step));
       for (size_t n : next[k])

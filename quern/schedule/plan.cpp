@@ -53,7 +53,9 @@ class Planner {
     if (is_movement(u.op())) return visit_movement(u, node);
     Verdict verdict = decide({u, facts_[u], node.uses, plan_, outer_of_});
     switch (verdict.keep) {
-      case NodePlan::Keep::global: return keep(u, node, verdict.reason, true);
+      case NodePlan::Keep::global:
+        if (is_padding(u)) break;  // what is inside is less to keep, and it is asked for next
+        return keep(u, node, verdict.reason, true);
       case NodePlan::Keep::local: return keep_local(u, node, std::move(verdict));
       case NodePlan::Keep::no: break;
     }
@@ -64,6 +66,12 @@ class Planner {
       else
         node.sources.push_back(pass_on(u, use));
     }
+  }
+
+  // A value with a constant around it.
+  bool is_padding(const UOp& u) const {
+    return u.op() == Op::WHERE && u.src(1).op() == Op::PAD && base_of(u.src(2)).is_const() &&
+           facts_[u.src(0)].loads == 0 && !facts_[u.src(0)].heavy;
   }
 
   void visit_store(const UOp& u, NodePlan& node) {

@@ -12,8 +12,9 @@
 namespace quern {
 
 // One step. `program` is one of
-//   SINK   a kernel (kernel level): its PARAMs are pointers, PARAM i is buffers[i]; its KernelArg holds name
-//   and reasons COPY   buffers[1] is copied into buffers[0], which lies on another device
+//   SINK   a kernel (kernel level): its PARAMs are pointers, PARAM i is buffers[i]; its KernelArg holds its
+//          name
+//   COPY   buffers[1] is copied into buffers[0], which lies on another device
 //   and, if it is a call, a SINK of AFTERs over PARAMs (tensor level): a program of its own, which
 //   make_schedule() takes in turn
 struct Step {
@@ -21,6 +22,8 @@ struct Step {
   UOps buffers;  // BUFFERs (of identity UNIQUE: the user's; LUNIQUE: the schedule's own), or SLICEs of them;
                  // on several devices also MSELECT and MSTACK
   bool is_call = false;
+  Texts reasons =
+      {};  // why what a kernel writes is kept in memory; not of the program: equal kernels are equal
 };
 
 struct Schedule {

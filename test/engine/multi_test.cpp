@@ -307,7 +307,7 @@ Tensor doubled(const Tensor& x) {
     const UOp place = UOp::make(Op::INDEX, p[0].dtype(), {p[0], r});
     const UOp body = UOp::make(Op::STORE, dtypes::void_, {place, value + value});
     return UOp::make(Op::SINK, dtypes::void_, {UOp::make(Op::END, dtypes::void_, {body, r})},
-                     KernelArg{.name = "doubled", .opts = {}, .reasons = {}});
+                     KernelArg{.name = "doubled", .opts = {}});
   })[0];
 }
 

@@ -33,7 +33,7 @@ class RandomGraph {
       case ArgKind::Range: return RangeArg{integer(), axis_kind()};
       case ArgKind::Reduce: return ReduceArg{op(), ints(), one_in(2) ? 1 : integer()};
       case ArgKind::Stage: return StageArg{space(), texts(), one_in(2), text()};
-      case ArgKind::Kernel: return KernelArg{text(), texts(), texts()};
+      case ArgKind::Kernel: return KernelArg{text(), texts()};
       case ArgKind::Function: return FunctionArg{text(), one_in(2)};
     }
     return {};

@@ -399,7 +399,7 @@ UOp matmul() {
   const UOp product = value_at(memory(1), i * 4 + k) * value_at(memory(2), k * 4 + j);
   const UOp sum = make(Op::REDUCE, f32, {product, k}, ReduceArg{Op::ADD, {}, 1});
   return make(Op::SINK, nothing, {end(store(address_at(memory(0), i * 4 + j), sum), {i, j})},
-              KernelArg{"matmul", {}, {}});
+              KernelArg{"matmul", {}});
 }
 
 TEST_F(Spec, ALegalMatmulKernel) { EXPECT_EQ(spec_error(matmul(), Level::kernel), ""); }

@@ -19,7 +19,7 @@ const char* const kCorpus[] = {
     "where((r0[16] < 3) & (1 <= r0), r0 + -3, invalid)",
     "%0 = LOAD(INDEX(PARAM(; 0):float32*[256], r0[16, GLOBAL] * 16 + r1[16, REDUCE]))\n"
     "%1 = STORE(INDEX(PARAM(; 1):float32*[16], r0), REDUCE(%0 * %0, r1; {op: ADD}))\n"
-    "SINK(END(%1, r0); {name: \"sum_of_squares\", opts: [\"UPCAST:0:4\"], reasons: [\"output\"]})",
+    "SINK(END(%1, r0); {name: \"sum_of_squares\", opts: [\"UPCAST:0:4\"]})",
     "%x = $n[0..255]:uint8 // 3 % 2 << 1 >> 1 ^ 1 | 2\n%y = !(%x == 2) # a comment\nwhere(%y, %x, -%x - "
     "1)",
     "CONST(DEVICE([\"CPU\", \"CUDA:1\"]); 0.5):float16@const float 1e-07",

@@ -71,7 +71,7 @@ RewriteTrace rich_trace() {
       case ArgKind::Range: return RangeArg{12, AxisKind::GROUP_REDUCE};
       case ArgKind::Reduce: return ReduceArg{Op::MAX, {0, 2}, 2};
       case ArgKind::Stage: return StageArg{AddrSpace::LOCAL, {"CPU"}, false, "asked for"};
-      case ArgKind::Kernel: return KernelArg{"k", {"UPCAST:0:4"}, {"a", "b"}};
+      case ArgKind::Kernel: return KernelArg{"k", {"UPCAST:0:4", "UPCAST:1:2"}};
       case ArgKind::Function: return FunctionArg{"f", true};
     }
     return {};
@@ -111,7 +111,7 @@ TEST(TraceFile, EverythingIsReadBack) {
 }
 
 TEST(TraceFile, AnEmptyTrace) {
-  EXPECT_EQ(encode_trace({}), std::string("\x89QTRACE\n\1\0\0\0\0\0\0\0\0", 17));
+  EXPECT_EQ(encode_trace({}), std::string("\x89QTRACE\n\2\0\0\0\0\0\0\0\0", 17));
   expect_equal(decode_trace(encode_trace({})), {});
 }
 
@@ -131,7 +131,7 @@ TEST(TraceFile, TheExampleOfTheDocumentation) {
     documented += line.substr(0, line.find("  ")) + " ";
     at = line_end + 1;
   }
-  EXPECT_EQ("89 51 54 52 41 43 45 0a 01 " + hex, documented);
+  EXPECT_EQ("89 51 54 52 41 43 45 0a 02 " + hex, documented);
 }
 
 TEST(TraceFile, ALongChain) {
@@ -172,18 +172,18 @@ TEST(TraceFile, WhatIsWrongIsSaidWithItsPlace) {
   const std::string magic("\x89QTRACE\n", 8);
   EXPECT_EQ(decode_error(""), "trace: byte 0: not a trace of quern");
   EXPECT_EQ(decode_error("something else"), "trace: byte 0: not a trace of quern");
-  EXPECT_EQ(decode_error(magic + "\x02"), "trace: byte 8: a trace of version 2, only 1 can be read");
-  EXPECT_EQ(decode_error(magic + "\x01"), "trace: byte 9: the file ends too early");
-  EXPECT_EQ(decode_error(magic + "\x01\x05"), "trace: byte 9: 5 strings do not fit into the 0 bytes left");
+  EXPECT_EQ(decode_error(magic + "\x01"), "trace: byte 8: a trace of version 1, only 2 can be read");
+  EXPECT_EQ(decode_error(magic + "\x02"), "trace: byte 9: the file ends too early");
+  EXPECT_EQ(decode_error(magic + "\x02\x05"), "trace: byte 9: 5 strings do not fit into the 0 bytes left");
   const std::string endless(12, '\xff');
-  EXPECT_EQ(decode_error(magic + "\x01" + endless), "trace: byte 9: a number of more than 64 bits");
+  EXPECT_EQ(decode_error(magic + "\x02" + endless), "trace: byte 9: a number of more than 64 bits");
   const std::string huge = "\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01";
-  EXPECT_THAT(decode_error(magic + "\x01" + huge + "abc"),
+  EXPECT_THAT(decode_error(magic + "\x02" + huge + "abc"),
               HasSubstr("strings do not fit into the 3 bytes left"));
   const std::string whole = encode_trace({});
   EXPECT_EQ(decode_error(whole + "x"), "trace: byte 17: 1 bytes follow the end");
   // One string, "ADDS", as an op, and as a dtype.
-  const std::string adds = magic + "\x01\x01\x04" + "ADDS";
+  const std::string adds = magic + "\x02\x01\x04" + "ADDS";
   EXPECT_EQ(decode_error(adds + "\x01" + std::string(1, '\0') + "abcdef"),
             "trace: byte 16: there is no op \"ADDS\"");
   EXPECT_EQ(decode_error(adds + "\x01\x01" + "abcdef"), "trace: byte 16: string 1, of 1");

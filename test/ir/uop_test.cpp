@@ -304,7 +304,7 @@ std::string keys_of_this_process() {
   const UOp stage = UOp::make(Op::STAGE, dtypes::float32, {UOp::constant(dtypes::float32, 0.1), r},
                               StageArg{AddrSpace::LOCAL, {"CPU"}, false, "why"});
   const UOp sink = UOp::make(Op::SINK, dtypes::void_, {stage, UOp::make(Op::INDEX, dtypes::float32, {x, r})},
-                             KernelArg{"name", {"opt"}, {"reason"}});
+                             KernelArg{"name", {"opt"}});
   return lines + fmt::format("key {}\n", sink.key());
 }
 

@@ -27,7 +27,7 @@ Texts reasons(const Tensor& t, const DeviceSpec& spec) {
   Texts all;
   for (const Step& step : schedule_of({t}, spec).steps)
     if (step.program.op() == Op::SINK)
-      for (const std::string& r : step.program.arg().kernel().reasons) all.push_back(r);
+      for (const std::string& r : step.reasons) all.push_back(r);
   return all;
 }
 
@@ -132,6 +132,18 @@ TEST(KernelCountOf, ALongReduceInsideAnother) {
   EXPECT_EQ(kernels(mean, cpu_like()), 2);
   EXPECT_THAT(reasons(mean, cpu_like()), Each(HasSubstr("a reduce of 512 steps inside another")));
   EXPECT_EQ(kernels(input({64, 64}).matmul(input({64, 1024})).mean(0), cpu_like()), 1);  // a short one
+}
+
+TEST(KernelCountOf, WindowsThatOverlap) {
+  const auto pooled = [](int64_t channels, int64_t stride) {
+    const Tensor y = input({1, channels, 32, 32}).conv2d(input({8, channels, 3, 3})).relu();
+    return y.max_pool2d({3, 3}, {.stride = stride, .padding = 1});
+  };
+  EXPECT_EQ(kernels(pooled(16, 3), cpu_like()), 1);
+  EXPECT_EQ(kernels(pooled(16, 2), cpu_like()), 2);  // each product would be computed twice and more
+  EXPECT_EQ(kernels(pooled(3, 2), cpu_like()), 1);   // few of them
+  EXPECT_EQ(schedule_of({pooled(16, 2)}, cpu_like()).steps[0].buffers[0].shape()[0].int_value(), 8 * 30 * 30)
+      << "without what is around it";
 }
 
 TEST(KernelCountOf, ReducesThatNeedEachOtherAtTheSamePlace) {

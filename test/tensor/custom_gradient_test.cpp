@@ -15,7 +15,7 @@ using ::testing::HasSubstr;
 
 UOp floats(int64_t size) { return new_buffer(dtypes::float32, size, device_node("CPU")); }
 UOp kernel(const std::string& name) {
-  return UOp::make(Op::SINK, dtypes::void_, {}, KernelArg{.name = name, .opts = {}, .reasons = {}});
+  return UOp::make(Op::SINK, dtypes::void_, {}, KernelArg{.name = name, .opts = {}});
 }
 UOp call_of(const UOp& sink, const UOps& arguments) {
   UOps sources{sink};
