@@ -6,6 +6,7 @@
 #include <array>
 #include <atomic>
 #include <cstdio>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <set>
@@ -123,6 +124,9 @@ void compile_ahead(const std::vector<std::pair<Device*, UOp>>& kernels) {
     (void)searched_opts(*missing[i]->first, missing[i]->second, {i + 1, missing.size()});
   const size_t workers = std::min<size_t>(missing.size(), std::max(1U, std::thread::hardware_concurrency()));
   if (workers < 2 || missing.size() > Programs::kMost / 2) return;
+  // What takes long first, so that none has to wait for it at the end.
+  std::ranges::stable_sort(missing, std::greater{},
+                           [](const auto* one) { return one->second.toposort().size(); });
   std::atomic<size_t> next = 0;
   auto work = [&] {
     for (size_t i = next++; i < missing.size(); i = next++) {
