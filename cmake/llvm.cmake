@@ -15,7 +15,7 @@ if(QUERN_LLVM)
     message(WARNING "LLVM 19 (Debian: llvm-19-dev) is not there: quern is built without the device CPU")
   endif()
 endif()
-list(FILTER library_headers EXCLUDE REGEX "/quern/(render/llvm_ops|runtime/cpu/succeed)\\.h$")  # it includes LLVM's: not for users
+list(FILTER library_headers EXCLUDE REGEX "/quern/(render/llvm_(avx512|masks|ops)|runtime/cpu/succeed)\\.h$")  # it includes LLVM's: not for users
 set(llvm_module_sources ${library_sources})
 list(FILTER llvm_module_sources INCLUDE REGEX ${module_sources})
 list(FILTER library_sources EXCLUDE REGEX ${module_sources})

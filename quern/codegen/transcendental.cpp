@@ -76,6 +76,9 @@ UOp exp2_fused(const UOp& exp2) {
   return multiply_add(sum, r * first, first) * second;  // NaN, if that is given
 }
 
+// Where the hardware scales by powers of two, the renderer has a shorter one for vectors.
+UOp exp2_of_scalars(const UOp& exp2) { return exp2.dtype().lanes() > 1 ? UOp() : exp2_fused(exp2); }
+
 // ---- log2(x): x = 2^e * (1 + f), 1 + f between sqrt(1/2) and sqrt(2); log2(1 + f) = f * L + f^2 * p(f)
 
 UOp log2_float32(const UOp& x) {
@@ -193,6 +196,11 @@ UOp in_arithmetic(const UOp& u) {
 const Rules transcendental = [] {
   return RuleList{
       {op({Op::EXP2, Op::LOG2, Op::SIN}).as("x"), in_arithmetic<exp2_float32>, "a function -> arithmetic"}};
+};
+
+const Rules transcendental_but_exp2 = [] {
+  return RuleList{{op({Op::EXP2, Op::LOG2, Op::SIN}).as("x"), in_arithmetic<exp2_of_scalars>,
+                   "a function -> fused arithmetic, but for vectors' EXP2"}};
 };
 
 const Rules transcendental_fused = [] {

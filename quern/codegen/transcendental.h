@@ -9,6 +9,7 @@
 namespace quern {
 
 extern const Rules transcendental;
-extern const Rules transcendental_fused;  // with MULACC: fewer operations
+extern const Rules transcendental_fused;     // with MULACC: fewer operations
+extern const Rules transcendental_but_exp2;  // the same; EXP2 of vectors stays
 
 }  // namespace quern

@@ -33,6 +33,7 @@ namespace quern::env {
   NUMBER(BEAM, 0, 0, 64, "optimisations of each kernel are searched by measuring: how many of the best are followed; 0: none") \
   NUMBER(BEAM_SECONDS, 60, 0, 86400, "a search for one kernel that takes longer ends with the best so far")       \
   NUMBER(CPU_THREADS, 0, 0, 1024, "threads that kernels of the CPU may use; 0: one for each core that this process may use") \
+  NUMBER(CPU_VECTOR_BYTES, 0, 0, 64, "widest vectors in code for the CPU, 16, 32 or 64 bytes; 0: those of the hardware") \
   NUMBER(CACHE, 1, 0, 1, "compiled kernels are kept on disk, for the next process")                             \
   TEXT(QUERN_CACHE_DIR, "the folder they are kept in; not set: quern in $XDG_CACHE_HOME, else in ~/.cache")      \
   NUMBER(CACHE_LIMIT, 1024, 1, 1 << 20, "most MiB of that folder: what was not used for longest goes")           \

@@ -13,6 +13,7 @@
 #include <map>
 #include <unordered_map>
 
+#include "quern/render/llvm_masks.h"
 #include "quern/render/llvm_ops.h"
 
 namespace quern {
@@ -33,7 +34,11 @@ std::string identifier(const std::string& name) {
 class Renderer {
  public:
   Renderer(const LinearProgram& program, llvm::LLVMContext& context, const LlvmOptions& options)
-      : program_(program), options_(options), context_(context), build_(context) {
+      : program_(program),
+        options_(options),
+        context_(context),
+        build_(context),
+        masked_(build_, options.vectors) {
     result_.function = identifier(program.name);
     result_.module = std::make_unique<llvm::Module>(result_.function, context);
   }
@@ -151,69 +156,12 @@ class Renderer {
     return build_.CreateICmpNE(load, llvm::Constant::getNullValue(load->getType()));
   }
 
-  // A vector of which only some lanes are accessed: together if it is all of them, else one by one, where the
-  // others go to memory of no use. Not LLVM's own masked accesses: on x86, LLVM 19 makes plain ones of some.
-  struct Masked {
-    BasicBlock *together, *apart, *then;
-  };
-  Masked branch_on_all(Value* mask) {
-    const Masked to{new_block("all"), new_block("some"), new_block("then")};
-    build_.CreateCondBr(build_.CreateAndReduce(mask), to.together, to.apart);
-    return to;
-  }
-  Value* lane_address(Value* mask, Value* from, DType dtype, int lane) {
-    llvm::Type* type = llvm_memory_type(context_, dtype.scalar());
-    Value* there = build_.CreateConstGEP1_64(type, from, static_cast<uint64_t>(lane));
-    return build_.CreateSelect(build_.CreateExtractElement(mask, static_cast<uint64_t>(lane)), there,
-                               nowhere());
-  }
-  // Eight bytes that anything may be written to.
-  Value* nowhere() {
-    if (nowhere_ != nullptr) return nowhere_;
-    llvm::IRBuilder<> entry(&function_->getEntryBlock(), function_->getEntryBlock().begin());
-    nowhere_ = entry.CreateAlloca(llvm::Type::getInt64Ty(context_));
-    entry.CreateStore(llvm::ConstantInt::get(llvm::Type::getInt64Ty(context_), 0), nowhere_);
-    return nowhere_;
-  }
-
   Value* read_masked(const UOp& u, Value* from) {
-    const DType dtype = u.dtype();
-    Value *mask = value(u.src(2)), *otherwise = value(u.src(1));
-    const Masked to = branch_on_all(mask);
-    build_.SetInsertPoint(to.together);
-    Value* together = read(u, from);
-    build_.CreateBr(to.then);
-    build_.SetInsertPoint(to.apart);
-    Value* apart = llvm::PoisonValue::get(llvm_memory_type(context_, dtype));
-    for (int i = 0; i < dtype.lanes(); i++) {
-      Value* lane = build_.CreateAlignedLoad(llvm_memory_type(context_, dtype.scalar()),
-                                             lane_address(mask, from, dtype, i), alignment(dtype.scalar()));
-      apart = build_.CreateInsertElement(apart, lane, static_cast<uint64_t>(i));
-    }
-    if (dtype.is_bool()) apart = build_.CreateICmpNE(apart, llvm::Constant::getNullValue(apart->getType()));
-    apart = build_.CreateSelect(mask, apart, otherwise);
-    build_.CreateBr(to.then);
-    build_.SetInsertPoint(to.then);
-    llvm::PHINode* result = build_.CreatePHI(together->getType(), 2);
-    result->addIncoming(together, to.together);
-    result->addIncoming(apart, to.apart);
-    return result;
-  }
-
-  void write_masked(const UOp& u, Value* stored) {
-    const UOp& index = index_of_address(u.src(0));
-    const DType dtype = u.src(1).dtype();
-    Value* mask = value(u.src(2));
-    const Masked to = branch_on_all(mask);
-    build_.SetInsertPoint(to.together);
-    set_scopes(build_.CreateAlignedStore(stored, value(index), alignment(dtype)), storage_of(index));
-    build_.CreateBr(to.then);
-    build_.SetInsertPoint(to.apart);
-    for (int i = 0; i < dtype.lanes(); i++)
-      build_.CreateAlignedStore(build_.CreateExtractElement(stored, static_cast<uint64_t>(i)),
-                                lane_address(mask, value(index), dtype, i), alignment(dtype.scalar()));
-    build_.CreateBr(to.then);
-    build_.SetInsertPoint(to.then);
+    Value* otherwise = value(u.src(1));
+    const auto mark = [&](llvm::Instruction* load) { set_scopes(load, storage_of(u.src(0))); };
+    if (!u.dtype().is_bool()) return masked_.read(from, value(u.src(2)), otherwise, mark);
+    otherwise = build_.CreateZExt(otherwise, llvm_memory_type(context_, u.dtype()));
+    return build_.CreateIsNotNull(masked_.read(from, value(u.src(2)), otherwise, mark));
   }
 
   Value* load(const UOp& u) {
@@ -248,7 +196,8 @@ class Renderer {
     const DType dtype = u.src(1).dtype();
     if (dtype.is_bool()) stored = build_.CreateZExt(stored, llvm_memory_type(context_, dtype));
     if (u.src().size() > 2)
-      write_masked(u, stored);
+      masked_.write(value(index), value(u.src(2)), stored,
+                    [&](llvm::Instruction* access) { set_scopes(access, storage_of(index)); });
     else
       set_scopes(build_.CreateAlignedStore(stored, value(index), alignment(dtype)), storage_of(index));
   }
@@ -424,17 +373,17 @@ class Renderer {
     if (u.dtype().is_ptr()) return;  // an address of other elements: LOAD and STORE look through it
     llvm::SmallVector<Value*, 3> operands;
     for (const UOp& s : u.src()) operands.push_back(value(s));
-    values_[u] = llvm_op(build_, u, operands);
+    values_[u] = llvm_op(build_, u, operands, options_.vectors);
   }
 
   const LinearProgram& program_;
   const LlvmOptions options_;
   llvm::LLVMContext& context_;
   llvm::IRBuilder<> build_;
+  MaskedLanes masked_;
   llvm::Function* function_ = nullptr;
   LlvmProgram result_;
   std::unordered_map<UOp, Value*> values_;
-  Value* nowhere_ = nullptr;
   UOps streams_;              // stores that are to be written
   Value* aligned_ = nullptr;  // whether they may be; none: there are none
   std::unordered_map<UOp, llvm::MDNode*> scopes_;

@@ -34,6 +34,10 @@ struct LlvmOptions {
   // The longest run of instructions without a jump: code generators take time that is quadratic in it. 0:
   // any.
   int64_t longest_block = 0;
+  // What vectors are known to have, beside what LLVM knows to use: masks of whole lanes (of 32 or 64 bits,
+  // vectors of 256), or masks of bits (any lanes, vectors of 512).
+  enum class Vectors { PLAIN, AVX2, AVX512 };
+  Vectors vectors = Vectors::PLAIN;
 };
 
 LlvmProgram render_llvm(const LinearProgram& program, llvm::LLVMContext& context, const LlvmOptions& options);

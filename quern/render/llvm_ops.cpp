@@ -2,6 +2,8 @@
 
 #include <llvm/IR/Intrinsics.h>
 
+#include "quern/render/llvm_avx512.h"
+
 namespace quern {
 namespace {
 
@@ -81,6 +83,14 @@ Value* extreme(llvm::IRBuilder<>& b, Value* x, Value* y, bool greatest) {
   return b.CreateSelect(b.CreateFCmpUNO(x, y), b.CreateFAdd(x, y), b.CreateBitCast(bits, x->getType()));
 }
 
+Value* extreme_of(llvm::IRBuilder<>& b, Value* x, Value* y, bool greatest, LlvmOptions::Vectors vectors) {
+  const bool is_vector = x->getType()->isVectorTy();
+  if (!is_vector && kBranches) return extreme(b, x, y, greatest);
+  if (is_vector && vectors == LlvmOptions::Vectors::AVX512)
+    if (Value* result = extreme_avx512(b, x, y, greatest)) return result;
+  return b.CreateBinaryIntrinsic(greatest ? llvm::Intrinsic::maximum : llvm::Intrinsic::minimum, x, y);
+}
+
 // max(x, -x)
 bool is_size(const UOp& u) {
   const auto negates = [](const UOp& a, const UOp& b) {
@@ -91,14 +101,18 @@ bool is_size(const UOp& u) {
   return negates(u.src(0), u.src(1)) || negates(u.src(1), u.src(0));
 }
 
-Value* on_floats(llvm::IRBuilder<>& b, const UOp& u, llvm::ArrayRef<Value*> x) {
+Value* on_floats(llvm::IRBuilder<>& b, const UOp& u, llvm::ArrayRef<Value*> x, LlvmOptions::Vectors vectors) {
   auto unary = [&](ID id) { return b.CreateUnaryIntrinsic(id, x[0]); };
   auto binary = [&](ID id) { return b.CreateBinaryIntrinsic(id, x[0], x[1]); };
   switch (u.op()) {
     case Op::NEG: return b.CreateFNeg(x[0]);
     case Op::RECIP: return b.CreateFDiv(llvm::ConstantFP::get(x[0]->getType(), 1.0), x[0]);
     case Op::SQRT: return unary(llvm::Intrinsic::sqrt);
-    case Op::EXP2: return unary(llvm::Intrinsic::exp2);
+    case Op::EXP2:
+      if (vectors == LlvmOptions::Vectors::AVX512 && u.dtype().kind() == Scalar::Float32 &&
+          u.dtype().lanes() > 1)
+        return exp2_avx512(b, x[0]);
+      return unary(llvm::Intrinsic::exp2);
     case Op::LOG2: return unary(llvm::Intrinsic::log2);
     case Op::SIN: return unary(llvm::Intrinsic::sin);
     case Op::TRUNC: return unary(llvm::Intrinsic::trunc);
@@ -108,11 +122,8 @@ Value* on_floats(llvm::IRBuilder<>& b, const UOp& u, llvm::ArrayRef<Value*> x) {
     case Op::FDIV: return b.CreateFDiv(x[0], x[1]);
     case Op::MAX:
       if (is_size(u)) return b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x[0]);
-      return kBranches && u.dtype().lanes() == 1 ? extreme(b, x[0], x[1], true)
-                                                 : binary(llvm::Intrinsic::maximum);
-    case Op::MIN:
-      return kBranches && u.dtype().lanes() == 1 ? extreme(b, x[0], x[1], false)
-                                                 : binary(llvm::Intrinsic::minimum);
+      return extreme_of(b, x[0], x[1], true, vectors);
+    case Op::MIN: return extreme_of(b, x[0], x[1], false, vectors);
     case Op::POW: return binary(llvm::Intrinsic::pow);
     case Op::MULACC: return b.CreateIntrinsic(llvm::Intrinsic::fma, {x[0]->getType()}, {x[0], x[1], x[2]});
     default: return nullptr;
@@ -166,7 +177,8 @@ llvm::Constant* llvm_constant(llvm::LLVMContext& context, DType dtype, Const val
                                         one);
 }
 
-Value* llvm_op(llvm::IRBuilder<>& build, const UOp& u, llvm::ArrayRef<Value*> x) {
+Value* llvm_op(llvm::IRBuilder<>& build, const UOp& u, llvm::ArrayRef<Value*> x,
+               LlvmOptions::Vectors vectors) {
   const DType in = u.src().back().dtype();
   Value* result = nullptr;
   if (u.op() == Op::CAST)
@@ -178,7 +190,7 @@ Value* llvm_op(llvm::IRBuilder<>& build, const UOp& u, llvm::ArrayRef<Value*> x)
   else if (is_comparison(u.op()))
     result = compare(build, u.op(), in, x[0], x[1]);
   else
-    result = in.is_float() ? on_floats(build, u, x) : on_integers(build, u, x);
+    result = in.is_float() ? on_floats(build, u, x, vectors) : on_integers(build, u, x);
   QUERN_CHECK(result != nullptr, std::string(name(u.op())) + " of " + in.name() + " has no LLVM instruction");
   return result;
 }

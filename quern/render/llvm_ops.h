@@ -4,6 +4,7 @@
 #include <llvm/IR/IRBuilder.h>
 
 #include "quern/ir/uop.h"
+#include "quern/render/llvm.h"
 
 namespace quern {
 
@@ -12,6 +13,7 @@ llvm::Type* llvm_memory_type(llvm::LLVMContext& context, DType dtype);  // in me
 llvm::Constant* llvm_constant(llvm::LLVMContext& context, DType dtype, Const value);
 
 // `x` are the values of the op's sources.
-llvm::Value* llvm_op(llvm::IRBuilder<>& build, const UOp& u, llvm::ArrayRef<llvm::Value*> x);
+llvm::Value* llvm_op(llvm::IRBuilder<>& build, const UOp& u, llvm::ArrayRef<llvm::Value*> x,
+                     LlvmOptions::Vectors vectors);
 
 }  // namespace quern

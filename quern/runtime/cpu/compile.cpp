@@ -2,9 +2,13 @@
 
 #include <fmt/format.h>
 #include <llvm/ADT/SmallVector.h>
+#include <llvm/CodeGen/MachineModuleInfo.h>
+#include <llvm/CodeGen/Passes.h>
+#include <llvm/CodeGen/TargetPassConfig.h>
 #include <llvm/ExecutionEngine/Orc/JITTargetMachineBuilder.h>
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/Module.h>
+#include <llvm/MC/MCSubtargetInfo.h>
 #include <llvm/MC/TargetRegistry.h>
 #include <llvm/Passes/PassBuilder.h>
 #include <llvm/Support/TargetSelect.h>
@@ -16,6 +20,7 @@
 
 #include "quern/ir/error.h"
 #include "quern/render/llvm.h"
+#include "quern/runtime/cpu/host.h"
 #include "quern/runtime/cpu/succeed.h"
 
 namespace quern::cpu {
@@ -25,7 +30,8 @@ namespace {
 
 llvm::orc::JITTargetMachineBuilder detect() {
   static const bool initialised = [] {
-    return !llvm::InitializeNativeTarget() && !llvm::InitializeNativeTargetAsmPrinter();
+    return !llvm::InitializeNativeTarget() && !llvm::InitializeNativeTargetAsmPrinter() &&
+           !llvm::InitializeNativeTargetAsmParser();
   }();
   QUERN_CHECK(initialised, "LLVM has no code generator for this machine");
   auto builder = succeed(llvm::orc::JITTargetMachineBuilder::detectHost());
@@ -34,6 +40,10 @@ llvm::orc::JITTargetMachineBuilder detect() {
   builder.setRelocationModel(llvm::Reloc::PIC_);
   builder.setCodeModel(llvm::CodeModel::Small);
   builder.setCodeGenOptLevel(llvm::CodeGenOptLevel::Default);
+  if (builder.getTargetTriple().isX86()) {  // no wider vectors than those that programs are lowered for
+    if (host().vector_bytes < 64) builder.getFeatures().AddFeature("avx512f", false);
+    if (host().vector_bytes < 32) builder.getFeatures().AddFeature("avx2", false);
+  }
   builder.getOptions().AllowFPOpFusion = llvm::FPOpFusion::Strict;  // rounded as written
   return builder;
 }
@@ -127,20 +137,48 @@ void optimise(llvm::Module& module, llvm::TargetMachine& target, const char* lis
   pipeline.run(module, modules);
 }
 
+LlvmOptions::Vectors vectors_of(const llvm::TargetMachine& machine) {
+  const auto has = [&](const char* features) {
+    return machine.getMCSubtargetInfo()->checkFeatures(features);
+  };
+  if (!machine.getTargetTriple().isX86()) return LlvmOptions::Vectors::PLAIN;
+  if (has("+avx512f,+avx512vl,+avx512bw,+avx512dq")) return LlvmOptions::Vectors::AVX512;
+  return has("+avx2") ? LlvmOptions::Vectors::AVX2 : LlvmOptions::Vectors::PLAIN;
+}
+
 LlvmProgram rendered(const LinearProgram& program, llvm::LLVMContext& context, llvm::TargetMachine& machine,
                      bool no_alias) {
-  LlvmProgram result = render_llvm(
-      program, context, {.no_alias = no_alias, .longest_block = is_large(program) ? kLongestBlock : 0});
+  LlvmProgram result = render_llvm(program, context,
+                                   {.no_alias = no_alias,
+                                    .longest_block = is_large(program) ? kLongestBlock : 0,
+                                    .vectors = vectors_of(machine)});
   result.module->setDataLayout(machine.createDataLayout());
   result.module->setTargetTriple(machine.getTargetTriple().str());
   return result;
 }
 
+// What LLVM adds by itself, without two passes that take a third of its time and are not worth it: one looks
+// for colder blocks of a loop to move code to, one orders instructions once more for processors that do not
+// order them themselves.
 std::string emit(llvm::Module& module, llvm::TargetMachine& machine, llvm::CodeGenFileType type) {
+  auto& target = static_cast<llvm::LLVMTargetMachine&>(machine);  // NOLINT(*-static-cast-downcast): all are
   llvm::SmallVector<char, 0> bytes;
   llvm::raw_svector_ostream out(bytes);
   llvm::legacy::PassManager passes;
-  QUERN_CHECK(!machine.addPassesToEmitFile(passes, out, nullptr, type), "LLVM cannot emit code");
+  llvm::TargetPassConfig* chosen = target.createPassConfig(passes);
+  chosen->disablePass(&llvm::MachineSinkingID);
+  chosen->disablePass(&llvm::PostRASchedulerID);
+  auto* functions = new llvm::MachineModuleInfoWrapperPass(&target);  // NOLINT(*-owning-memory): of `passes`
+  passes.add(chosen);
+  passes.add(functions);
+  bool failed = chosen->addISelPasses();
+  if (!failed) {
+    chosen->addMachinePasses();
+    chosen->setInitialized();
+    failed = target.addAsmPrinter(passes, out, nullptr, type, functions->getMMI().getContext());
+  }
+  QUERN_CHECK(!failed, "LLVM cannot emit code");
+  passes.add(llvm::createFreeMachineFunctionPass());
   passes.run(module);
   return {bytes.begin(), bytes.end()};
 }
@@ -182,11 +220,13 @@ std::string assembly_for(const LinearProgram& program, const std::string& triple
 #ifdef QUERN_LLVM_NATIVE_ONLY  // the module carries no other
     llvm::InitializeNativeTarget();
     llvm::InitializeNativeTargetAsmPrinter();
+    llvm::InitializeNativeTargetAsmParser();
 #else
     llvm::InitializeAllTargetInfos();
     llvm::InitializeAllTargets();
     llvm::InitializeAllTargetMCs();
     llvm::InitializeAllAsmPrinters();
+    llvm::InitializeAllAsmParsers();
 #endif
     return true;
   }();

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "quern/ir/codegen_version.h"
+#include "quern/ir/env.h"
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -52,19 +53,22 @@ Host detect() {
   const Leaf extended = leaf(0x80000001U), sizes = leaf(0x80000008U);
   const uint32_t saved = has(family.c, 27) ? saved_registers() : 0;
   const bool avx = has(family.c, 28) && (saved & 0x6U) == 0x6U;
-  const bool avx2 = avx && has(more.b, 5), avx512 = avx && has(more.b, 16) && (saved & 0xe0U) == 0xe0U;
+  const int64_t widest = env::CPU_VECTOR_BYTES() > 0 ? env::CPU_VECTOR_BYTES() : 64;
+  const bool avx2 = avx && has(more.b, 5) && widest >= 32;
+  const bool avx512 = avx && has(more.b, 16) && (saved & 0xe0U) == 0xe0U && widest >= 64;
   // Not what differs between the cores of a machine: leaf 1 has a core's number in b.
-  return {
-      .name = brand(),
-      .features = fmt::format("{:x} {:x} {:x} {:x} {:x} {:x} {:x} {:x} {:x} {:x} {:x} {:x} {:x} {:x} {:x}",
-                              family.a, family.c, family.d, more.b, more.c, more.d, yet_more.a, yet_more.b,
-                              yet_more.d, states.a, extended.c, extended.d, sizes.b, leaf(0x24).b, saved),
-      .vector_bytes = avx512 ? 64
-                      : avx2 ? 32
-                             : 16,
-      .vector_registers = avx512 ? 32 : 16,
-      .converts_float16 = avx && has(family.c, 29),
-      .has_fma = avx && has(family.c, 12)};
+  return {.name = brand(),
+          .features =
+              fmt::format("{:x} {:x} {:x} {:x} {:x} {:x} {:x} {:x} {:x} {:x} {:x} {:x} {:x} {:x} {:x} {}",
+                          family.a, family.c, family.d, more.b, more.c, more.d, yet_more.a, yet_more.b,
+                          yet_more.d, states.a, extended.c, extended.d, sizes.b, leaf(0x24).b, saved, widest),
+          .vector_bytes = avx512 ? 64
+                          : avx2 ? 32
+                                 : 16,
+          .vector_registers = avx512 ? 32 : 16,
+          .converts_float16 = avx && has(family.c, 29),
+          .has_fma = avx && has(family.c, 12),
+          .has_avx512 = avx512 && has(more.b, 17) && has(more.b, 30) && has(more.b, 31)};
 }
 
 #elif defined(__aarch64__)
@@ -79,7 +83,8 @@ Host detect() {
           .vector_bytes = 16,
           .vector_registers = 32,
           .converts_float16 = (features & kHalfFloats) != 0,
-          .has_fma = true};
+          .has_fma = true,
+          .has_avx512 = false};
 }
 
 #else
@@ -90,7 +95,8 @@ Host detect() {
           .vector_bytes = 16,
           .vector_registers = 16,
           .converts_float16 = false,
-          .has_fma = false};
+          .has_fma = false,
+          .has_avx512 = false};
 }
 
 #endif

@@ -10,7 +10,7 @@ struct Host {
   std::string name;
   std::string features;  // all that processors tell of themselves: two with the same text run the same code
   int64_t vector_bytes, vector_registers;
-  bool converts_float16, has_fma;
+  bool converts_float16, has_fma, has_avx512;  // the last: F, VL, BW and DQ of it
 };
 const Host& host();
 

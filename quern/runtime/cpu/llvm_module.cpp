@@ -24,6 +24,9 @@ const UOp& storage_of(const UOp& pointer) { return core->storage_of(pointer); }
 const UOp& index_of_address(const UOp& address) { return core->index_of_address(address); }
 
 namespace cpu {
+
+const Host& host() { return core->host(); }
+
 namespace {
 
 template <class F>

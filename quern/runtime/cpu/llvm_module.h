@@ -7,10 +7,11 @@
 
 #include "quern/ir/linear.h"
 #include "quern/runtime/cpu/code.h"
+#include "quern/runtime/cpu/host.h"
 
 namespace quern::cpu {
 
-// Of the core, for the module: all that is not in headers, and knows of nodes.
+// Of the core, for the module: all that is not in headers, and knows of nodes or of the processor.
 struct CoreFunctions {
   const char* version;  // kCodegenVersion: both must be of the same build
   void (*destroy)(detail::Node* node) noexcept;
@@ -18,6 +19,7 @@ struct CoreFunctions {
   std::string (*text)(const LinearProgram& program);
   const UOp& (*storage_of)(const UOp& pointer);
   const UOp& (*index_of_address)(const UOp& address);
+  const Host& (*host)();
 };
 
 // Exceptions do not cross: the two may have C++ libraries of their own.

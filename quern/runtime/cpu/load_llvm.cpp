@@ -22,7 +22,8 @@ constexpr CoreFunctions core_functions() {
           .bounds = [](const UOp& u) { return u.bounds(); },
           .text = [](const LinearProgram& program) { return program.text(); },
           .storage_of = &storage_of,
-          .index_of_address = &index_of_address};
+          .index_of_address = &index_of_address,
+          .host = &host};
 }
 
 // Where it may be, beside the folders that the system looks in (those that the program was linked with among

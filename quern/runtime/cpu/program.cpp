@@ -42,12 +42,24 @@ std::optional<CodeInMemory> kept(DiskCache* cache, const std::string& key) {
   }
 }
 
+double milliseconds(std::chrono::steady_clock::duration d) {
+  return std::chrono::duration<double, std::milli>(d).count();
+}
+
 CodeInMemory made(const ProgramSource& source, bool no_alias) {
+  const auto start = std::chrono::steady_clock::now();
   LinearProgram program = source.lower();
   if (!no_alias && program.in_order) program = program.in_order();
   if (env::DEBUG() >= 7) std::fputs(llvm_text(program, false).c_str(), stderr);
+  const auto lowered = std::chrono::steady_clock::now();
   Code code = compile(program, no_alias);
   Linked linked = link(code);
+  if (env::DEBUG() >= 1)
+    std::fputs(
+        fmt::format("cache  {:<28} compiled in {:.1f} + {:.1f} ms\n", code.name,
+                    milliseconds(lowered - start), milliseconds(std::chrono::steady_clock::now() - lowered))
+            .c_str(),
+        stderr);
   return {std::move(code), std::move(linked)};
 }
 
@@ -61,11 +73,7 @@ CodeInMemory kept_or_made(const ProgramSource& source, bool no_alias) {
   }
   CodeInMemory result = made(source, no_alias);
   if (env::DEBUG() >= 7) std::fputs(disassembly(result.code).c_str(), stderr);
-  if (cache != nullptr) {
-    cache->store(key, result.code.bytes());
-    if (env::DEBUG() >= 1)
-      std::fputs(fmt::format("cache  {:<28} compiled\n", result.code.name).c_str(), stderr);
-  }
+  if (cache != nullptr) cache->store(key, result.code.bytes());
   return result;
 }
 
