@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <unordered_map>
 
 #include "quern/codegen/rebuild.h"
 
@@ -153,7 +154,7 @@ class Widening {
     }
   }
 
-  UOp operator()(const UOp& u, const UOps& sources) const {
+  UOp operator()(const UOp& u, const UOps& sources) {
     if (u.op() == Op::CAST && !u.dtype().is_ptr() && is_short(u.dtype()) && !is_narrow(u.dtype()) &&
         u.src(0).dtype().kind() == Scalar::Float64)
       return to_odd(sources[0]).cast(u.dtype());  // hardware converts from float32
@@ -208,11 +209,15 @@ class Widening {
   // By hardware: then memory holds the type itself.
   bool is_converted(DType d) const { return d.kind() == Scalar::Float16 && spec_.converts_float16; }
   UOp to_memory(const UOp& x, DType d) const {
+    if (const auto found = from_.find(x); found != from_.end() && found->second.dtype == d.scalar())
+      return found->second.bits;  // as it was, if it is NaN too
     if (!is_converted(d)) return packed(x, d);
     return x.is_const() ? UOp::constant(d.scalar().vec(x.dtype().lanes()), x.value()) : x.cast(d);
   }
-  UOp from_memory(const UOp& x, DType d) const {
-    return is_converted(d) ? x.cast(lanes_of(dtypes::float32, x)) : unpacked(x, d);
+  UOp from_memory(const UOp& x, DType d) {
+    UOp value = is_converted(d) ? x.cast(lanes_of(dtypes::float32, x)) : unpacked(x, d);
+    from_.insert_or_assign(value, Bits{d.scalar(), x});
+    return value;
   }
   UOp rounded(const UOp& x, DType d) const {
     return is_converted(d) ? x.cast(d).cast(x.dtype()) : rounded_by_bits(x, d);
@@ -262,12 +267,18 @@ class Widening {
   }
 
   const DeviceSpec& spec_;
+  struct Bits {
+    DType dtype;
+    UOp bits;
+  };
+  std::unordered_map<UOp, Bits> from_;  // what values were in memory
 };
 
 }  // namespace
 
 UOp narrow_floats_to_wide(const UOp& program, const DeviceSpec& spec) {
-  return rebuild(program, Widening(spec));
+  Widening widened(spec);
+  return rebuild(program, [&](const UOp& u, const UOps& sources) { return widened(u, sources); });
 }
 
 }  // namespace quern

@@ -1,5 +1,7 @@
 #include "quern/schedule/memory_view.h"
 
+#include <algorithm>
+
 #include "quern/ir/movement.h"
 #include "quern/schedule/facts.h"
 #include "quern/schedule/movement_index.h"
@@ -10,6 +12,7 @@ std::optional<MemoryView> contiguous_view(const UOp& x) {
   const UOp& base = base_of(x);
   if (!has_memory(base)) return std::nullopt;
   if (same(base, x)) return MemoryView{base, UOp::index(0)};
+  if (std::ranges::any_of(x.shape(), [](const UOp& size) { return size.equals(0); })) return std::nullopt;
   UOps index;
   int64_t id = 0;
   for (const UOp& size : x.shape()) index.push_back(size.equals(1) ? UOp::index(0) : UOp::range(size, id++));
