@@ -146,6 +146,18 @@ TEST(KernelCountOf, WindowsThatOverlap) {
       << "without what is around it";
 }
 
+TEST(KernelCountOf, LayersOfOneKindAreOneProgram) {
+  const auto layer = [](const Tensor& x) {
+    return x + x.conv2d(input({16, 16, 3, 3}), {}, {.padding = 1}).relu() * input({16, 1, 1});
+  };
+  Tensor x = input({1, 16, 20, 20});
+  for (int i = 0; i < 5; i++) x = layer(x);
+  const Schedule s = schedule_of({x}, cpu_like());
+  ASSERT_EQ(s.steps.size(), 5);
+  for (const Step& step : s.steps) EXPECT_TRUE(same(step.program, s.steps[0].program));
+  EXPECT_THAT(s.steps[0].reasons, testing::Not(IsEmpty()));
+}
+
 TEST(KernelCountOf, ReducesThatNeedEachOtherAtTheSamePlace) {
   const Tensor x = input({16, 4096}), w = input({16, 4096, 2048});
   const Schedule s = schedule_of({x.softmax(1).unsqueeze(1).matmul(w)}, gpu_like());
