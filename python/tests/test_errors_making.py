@@ -104,7 +104,7 @@ DTYPES = [
     row(AttributeError, "there is no dtype float33; there are bool, int8", lambda: dtypes.float33),
     row(TypeError, "least_upper_dtype: expected at least one dtype", lambda: quern.dtype.least_upper_dtype()),
     row(TypeError, NUMBERS + "str", lambda: dtypes.from_py("a")),
-    row(AttributeError, "has no setter", set_to(a, "dtype", "int32")),
+    row(AttributeError, "set", set_to(a, "dtype", "int32")),
 ]
 
 DEVICES = [
@@ -174,5 +174,5 @@ def test_files_and_what_they_are_read_as(tmp_path):
 
 
 def test_numpy_refuses_dtypes_that_it_has_not():
-    with pytest.raises(RuntimeError, match="[Uu]nsupported dtype"):
+    with pytest.raises((RuntimeError, BufferError), match="[Uu]nsupported dtype"):
         np.from_dlpack(Tensor([1.0], dtype="bfloat16"))

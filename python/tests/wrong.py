@@ -22,8 +22,9 @@ def wanted(kind, text, call, reason):
 
 
 def refuses(kind, text, call):
-    with pytest.raises(kind, match=re.escape(text)) as caught:
+    with pytest.raises(kind) as caught:
         call()
+    assert text in str(caught.value).replace("quern._core.", "")  # of its own accord Python says where a type is from, or not
     if kind in PYTHON:
         assert type(caught.value) is kind and isinstance(caught.value, PYTHON[kind]) and isinstance(caught.value, quern.Error)
     else:
