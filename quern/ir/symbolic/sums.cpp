@@ -138,7 +138,10 @@ std::optional<Linear> join_remainders(const Linear& linear) {
       const wide k = term.src(1).int_value();
       SmallVector<wide, 8> divisors{gcd(factor, k)};
       for (const auto& [other, f] : linear.terms)
-        if (by_constant(other, Op::FLOORMOD)) divisors.push_back(gcd(divisors[0], other.src(1).int_value()));
+        if (by_constant(other, Op::FLOORMOD))
+          if (const wide c = gcd(divisors[0], other.src(1).int_value());
+              std::ranges::find(divisors, c) == divisors.end())
+            divisors.push_back(c);
       for (const wide c : divisors) {
         if (c == 1 || !partner(term, factor / c)) continue;
         const UOp q = floor_divided(term.src(0), k / c);
