@@ -43,6 +43,8 @@ bool Chooser::in_blocks(const Columns& of) {
   const int64_t bytes = packed.dtype().bytes(), cache = spec_.l2_bytes * 5 / 8;
   if (cache / bytes / std::max<int64_t>(1, size(reduced)) / w >= kShort) return false;
   if (!rows_of && size(row) > kRowsUnpacked) return false;
+  // the sums wait in the order of what is stored: else they would be no vectors
+  if (!is_stored_along(column)) return false;
   const Tile t = tile(size(row), all, 1);
   const int64_t k =
       divisor(size(reduced), std::max(kGoodBlock, spec_.l1_bytes / 2 / (t.columns * w * bytes)));

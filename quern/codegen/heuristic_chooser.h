@@ -64,8 +64,10 @@ class Chooser {
     int64_t lanes = 1, vectors = 1, multiple = 1;  // of steps: what the loop is padded to
   };
   Padded padded(const UOp& range) const {
-    const int64_t n = size(range), over = rounded_up(n, width_) - n;
-    const int64_t w = n > width_ / 2 && over * 8 <= n ? width_ : lanes(range), count = rounded_up(n, w) / w;
+    const int64_t n = size(range), over = rounded_up(n, width_) - n, half = width_ / 2;
+    int64_t w = n > half && over * 8 <= n ? width_ : lanes(range);
+    if (w == 1 && half > 1 && n > half / 2 && (rounded_up(n, half) - n) * 4 <= n) w = half;
+    const int64_t count = rounded_up(n, w) / w;
     const bool is_even = count <= 8 || count % 2 == 0 || count % 3 == 0 || count % 5 == 0;
     return {w, is_even ? count : count + 1, is_even ? w : 2 * w};
   }
@@ -115,6 +117,7 @@ class Chooser {
   bool columns();
   int64_t columns_at_once() const;
   UOp row_beside(const UOp& column) const;
+  bool is_stored_along(const UOp& range) const;
   UOp operand_to_pack(const UOp& column, const UOp& row) const;
   UOp other_operand(const UOp& row, const UOp& column) const;
   bool in_blocks(const Columns& of);

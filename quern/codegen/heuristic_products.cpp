@@ -8,8 +8,9 @@ namespace quern::heuristic {
 namespace {
 constexpr int64_t kAccumulators = 8;  // that many sums at once hide the latency of an addition
 constexpr int64_t kColumns = 16;      // vectors of a row that are read together, if rows are far apart
-constexpr int64_t kRowsToPack = 8;    // what is read less often is not copied first
-constexpr int64_t kRows = 5;          // of a tile: a loop of no fewer steps will do
+constexpr int64_t kTurnedColumns = 2;
+constexpr int64_t kRowsToPack = 8;  // what is read less often is not copied first
+constexpr int64_t kRows = 5;        // of a tile: a loop of no fewer steps will do
 constexpr int64_t kPassing = 4;
 constexpr double kPadded = 0.9;  // of what a tile would be worth: its last step has masks
 constexpr wide kFar = wide{1} << 62;
@@ -43,8 +44,8 @@ Chooser::Columns Chooser::find_columns() const {
   Columns best;
   std::tuple<int64_t, double, int64_t> most{0, 0, 0};
   for (const UOp& r : around_) {
-    if (lanes(r) == 1) continue;
     const UOp row = row_beside(r), packed = operand_to_pack(r, row);
+    if ((packed ? padded(r).lanes : lanes(r)) == 1) continue;
     if (!all_simple(r) && !packed) continue;
     const UOp index = packed ? index_of_address(packed.src(0)) : UOp();
     const bool is_turned = packed && !has_gate(index) && stride_of(position_of(index), r) != 1 &&
@@ -59,6 +60,10 @@ Chooser::Columns Chooser::find_columns() const {
   return best;
 }
 
+bool Chooser::is_stored_along(const UOp& range) const {
+  return std::ranges::any_of(stores_, [&](const Access& a) { return a.is_neighbours(range); });
+}
+
 bool Chooser::columns() {
   const Columns found = find_columns();
   const auto& [column, row, packed] = found;
@@ -69,8 +74,11 @@ bool Chooser::columns() {
   const bool only_packed = in.other && std::ranges::none_of(reads_, [&](const Access& a) {
                              return a.uses(row) && a.uses(in.other);
                            });
-  const Tile t =
+  Tile t =
       row ? tile(size(row), left, only_packed ? in.steps : 1) : Tile{1, divisor(left, columns_at_once()), 1};
+  // What is not stored along lanes is stored one by one: most of the code, for little more speed.
+  if (packed && !is_stored_along(column) && t.columns > kTurnedColumns && t.columns % kTurnedColumns == 0)
+    t.columns = kTurnedColumns;
   if (!packed)
     add_lanes(OptKind::UPCAST, column);
   else

@@ -63,6 +63,29 @@ TEST(Heuristic, LanesAlongRowsIfTheOtherOperandWouldHaveToBeTurned) {
   EXPECT_THAT(chosen(4096, 4096, 16, true), AllOf(HasSubstr("UPCAST(1, 8)"), Not(HasSubstr(", 1) PACK"))));
 }
 
+// Products with the channels of pictures, which are stored behind each other, on a machine with long vectors.
+std::string chosen_for_pictures(int64_t batch, int64_t channels, int64_t pixels, int64_t out) {
+  DeviceSpec spec = machine();
+  spec.vector_bytes = 64, spec.registers = 32, spec.l2_bytes = 1 << 20;
+  const UOp kernel = parse(fmt::format(
+      R"(%x = INDEX(PARAM(; 1):float32*[{}], r0[{}] * {} + r3[{}, REDUCE] * {} + r2[{}]):float32
+         %w = INDEX(PARAM(; 2):float32*[{}], r1[{}] * {} + r3):float32
+         %y = STORE(INDEX(PARAM(; 0):float32*[{}], r0 * {} + r1 * {} + r2), REDUCE(%x * %w, r3; {{op: ADD}}))
+         SINK(END(%y, r0, r1, r2)))",
+      batch * channels * pixels, batch, channels * pixels, channels, pixels, pixels, out * channels, out,
+      channels, batch * out * pixels, out * pixels, pixels));
+  const std::optional<Optimisable> found = before_opts(kernel, spec);
+  return found ? to_text(found->chosen) : "none";
+}
+
+TEST(Heuristic, LanesThatAreNotStoredTogether) {
+  const std::string many = chosen_for_pictures(64, 2048, 49, 512);
+  EXPECT_THAT(many, AllOf(HasSubstr("UPCAST(1, 16) UPCAST(1, 2)"), Not(HasSubstr("BLOCK(3, "))))
+      << "no sums wait in memory in another order than that of lanes, and the tile is not large";
+  EXPECT_THAT(chosen_for_pictures(1, 512, 7, 512), HasSubstr("PADTO(1, 8) PACK(1, 1) UPCAST(1, 8)"))
+      << "few pixels: a shorter vector of them, with little around it";
+}
+
 TEST(Heuristic, ThreadsShareTheLoopOverWhatIsLarge) {
   EXPECT_THAT(chosen(32, 4096, 4096, false, 2), HasSubstr("THREAD(1, 2)"));
   EXPECT_THAT(chosen(32, 4096, 4096, true, 2), HasSubstr("THREAD(1, 2)"));
