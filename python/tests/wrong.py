@@ -1,6 +1,7 @@
 """Tables of wrong use: the kind of exception, what its text says, and the call."""
 
 import re
+import sys
 
 import pytest
 
@@ -10,6 +11,10 @@ PYTHON = {  # what Python calls such a thing
     quern.ValueError: ValueError, quern.ShapeError: ValueError, quern.DTypeError: TypeError, quern.IndexError: IndexError,
     quern.DeviceError: RuntimeError, quern.ParseError: ValueError, quern.SpecError: ValueError, quern.RewriteError: RuntimeError, quern.Error: RuntimeError,
 }
+
+
+# Python's own words for an attribute that cannot be set
+NO_SETTER = "has no setter" if sys.version_info >= (3, 11) else "can't set attribute"
 
 
 def row(kind, text, call, *marks):
