@@ -21,6 +21,7 @@
 #include "quern/codegen/not_positive.h"
 #include "quern/codegen/opt.h"
 #include "quern/codegen/stream.h"
+#include "quern/codegen/sum_parts.h"
 #include "quern/codegen/sum_rows.h"
 #include "quern/codegen/transcendental.h"
 #include "quern/codegen/transpose_loads.h"
@@ -160,6 +161,8 @@ UOp lower_to_program(const UOp& kernel, const DeviceSpec& device, OptChoice choi
   if (spec.workgroup_threads > 1)
     program = graph_rewrite(ranges_to_workgroups(program, spec), symbolic, {.name = "simplify workgroups"});
   program = kinds_to_loops(program, spec);
+  // long sums of floats are sums of sums
+  program = sums_in_parts(program);
   // no REDUCE: registers that are accumulated into
   const bool fused = choice != OptChoice::given && spec.has_fma && !env::NOOPT();
   program = reduces_to_accumulators(program, fused ? Rounding::fused : Rounding::each);
