@@ -54,7 +54,7 @@ def load_weights(model, rng):
     """The same weights in each run."""
     for name, weight in nn.state.get_state_dict(model).items():
         if weight.ndim == 2:
-            weight.assign(Tensor(rng.normal(0, 0.2, weight.shape).astype(np.float32))).realize()
+            weight.assign(Tensor(rng.normal(0, 0.2, weight.shape), dtype=weight.dtype)).realize()
 
 
 def steps():

@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 
-from quern import Context, Tensor, TinyJit, nn
+from quern import Context, Tensor, TinyJit, dtypes, nn
 
 NOISE, PICTURE, HIDDEN = 16, 64, 128
 
@@ -27,7 +27,7 @@ class Discriminator:
 
 def pictures(count, rng):
     """What the generator is to learn: pictures of 8 x 8 with a bright square somewhere."""
-    made = np.full((count, 8, 8), -1, np.float32)
+    made = np.full((count, 8, 8), -1.0)
     for picture, (top, left) in zip(made, rng.integers(0, 5, (count, 2))):
         picture[top:top + 4, left:left + 4] = 1
     return made.reshape(count, PICTURE)
@@ -37,7 +37,7 @@ def load_weights(model, rng):
     """The same weights in each run."""
     for name, weight in nn.state.get_state_dict(model).items():
         if weight.ndim > 1:
-            weight.assign(Tensor(rng.normal(0, weight.shape[1] ** -0.5, weight.shape).astype(np.float32))).realize()
+            weight.assign(Tensor(rng.normal(0, weight.shape[1] ** -0.5, weight.shape), dtype=weight.dtype)).realize()
         elif name.endswith("bias"):
             weight.assign(Tensor.zeros(*weight.shape)).realize()
 
@@ -77,8 +77,8 @@ def steps(batch=64):
         return loss.realize(*make_better.schedule_step())
 
     while True:
-        noise = Tensor(rng.normal(size=(batch, NOISE)).astype(np.float32)).realize()
-        real = Tensor(pictures(batch, rng)).realize()
+        noise = Tensor(rng.normal(size=(batch, NOISE)), dtype=dtypes.default_float).realize()
+        real = Tensor(pictures(batch, rng), dtype=dtypes.default_float).realize()
         yield [train_discriminator(real, noise).item(), train_generator(noise).item()]
 
 

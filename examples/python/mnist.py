@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 
-from quern import Context, Tensor, TinyJit, nn
+from quern import Context, Tensor, TinyJit, dtypes, nn
 
 GLYPHS = """
 .###. ..#.. .###. .###. ...#. ##### .###. ##### .###. .###.
@@ -22,10 +22,14 @@ def pictures(count, rng):
     rows = [line.split() for line in GLYPHS.split("\n") if line]
     glyphs = [np.array([[c == "#" for c in row[digit]] for row in rows]).repeat(4, 0).repeat(4, 1) for digit in range(10)]
     labels = rng.integers(0, 10, count).astype(np.int32)
-    images = rng.normal(0, 0.3, (count, 1, 28, 28)).astype(np.float32)
+    images = rng.normal(0, 0.3, (count, 1, 28, 28))
     for image, label, (top, left) in zip(images, labels, rng.integers(0, 9, (count, 2))):
         image[0, top:top + 20, left:left + 20] += glyphs[label]
     return images, labels
+
+
+def tensors(images, labels):
+    return Tensor(images, dtype=dtypes.default_float).realize(), Tensor(labels).realize()
 
 
 class Model:
@@ -45,7 +49,7 @@ def load_weights(model, rng):
     for name, weight in nn.state.get_state_dict(model).items():
         if weight.ndim > 1:
             bound = 1 / np.sqrt(np.prod(weight.shape[1:]))
-            weight.assign(Tensor(rng.uniform(-bound, bound, weight.shape).astype(np.float32))).realize()
+            weight.assign(Tensor(rng.uniform(-bound, bound, weight.shape), dtype=weight.dtype)).realize()
         elif name.endswith("bias"):
             weight.assign(Tensor.zeros(*weight.shape)).realize()
 
@@ -53,8 +57,8 @@ def load_weights(model, rng):
 def steps(batch=64):
     """Trains on and on, and yields the loss of each step; each tenth time that of the test pictures, too."""
     rng = np.random.default_rng(0)
-    images, labels = (Tensor(x).realize() for x in pictures(2048, rng))
-    test_images, test_labels = (Tensor(x).realize() for x in pictures(256, rng))
+    images, labels = tensors(*pictures(2048, rng))
+    test_images, test_labels = tensors(*pictures(256, rng))
     model = Model()
     load_weights(model, rng)
     optimiser = nn.optim.SGD(nn.state.get_parameters(model), lr=0.005, momentum=0.9)

@@ -6,7 +6,7 @@ import time
 
 import numpy as np
 
-from quern import Tensor, TinyJit, nn
+from quern import Tensor, TinyJit, dtypes, nn
 
 
 class BasicBlock:
@@ -44,13 +44,14 @@ def random_weights(model, rng):
     made = {}
     for name, weight in nn.state.get_state_dict(model).items():
         if weight.ndim > 1:
-            made[name] = rng.normal(0, np.sqrt(2 / np.prod(weight.shape[1:])), weight.shape).astype(np.float32)
+            values = rng.normal(0, np.sqrt(2 / np.prod(weight.shape[1:])), weight.shape)
         elif name.endswith("running_var"):
-            made[name] = rng.uniform(0.5, 1.5, weight.shape).astype(np.float32)
+            values = rng.uniform(0.5, 1.5, weight.shape)
         elif name.endswith("num_batches_tracked"):
-            made[name] = np.array(1000, np.int64)
+            values = np.array(1000)
         else:
-            made[name] = rng.normal(1 if "bn" in name and name.endswith("weight") else 0, 0.1, weight.shape).astype(np.float32)
+            values = rng.normal(1 if "bn" in name and name.endswith("weight") else 0, 0.1, weight.shape)
+        made[name] = Tensor(values, dtype=weight.dtype)
     return made
 
 
@@ -58,10 +59,10 @@ def steps(size=224):
     """Looks at one picture after the other, and yields eight of the outputs for each."""
     rng = np.random.default_rng(0)
     model = ResNet18()
-    nn.state.load_state_dict(model, {name: Tensor(w) for name, w in random_weights(model, rng).items()}, verbose=False)
+    nn.state.load_state_dict(model, random_weights(model, rng), verbose=False)
     run = TinyJit(lambda x: model(x).realize())
     while True:
-        yield run(Tensor(rng.normal(size=(1, 3, size, size)).astype(np.float32)).realize())[0, :8].tolist()
+        yield run(Tensor(rng.normal(size=(1, 3, size, size)), dtype=dtypes.default_float).realize())[0, :8].tolist()
 
 
 if __name__ == "__main__":

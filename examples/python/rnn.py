@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 
-from quern import Context, Tensor, TinyJit, nn
+from quern import Context, Tensor, TinyJit, dtypes, nn
 
 HIDDEN, LENGTH = 32, 16
 
@@ -26,13 +26,13 @@ def waves(count, rng):
     """Sums of two sines."""
     time = np.arange(LENGTH + 1)[None, :, None]
     speed, begin = rng.uniform(0.2, 0.8, (2, count, 1, 1)), rng.uniform(0, 2 * np.pi, (2, count, 1, 1))
-    return (np.sin(speed * time + begin).sum(0) / 2).astype(np.float32)
+    return np.sin(speed * time + begin).sum(0) / 2
 
 
 def load_weights(model, rng):
     """The same weights in each run."""
     for weight in nn.state.get_parameters(model):
-        weight.assign(Tensor(rng.uniform(-0.2, 0.2, weight.shape).astype(np.float32))).realize()
+        weight.assign(Tensor(rng.uniform(-0.2, 0.2, weight.shape), dtype=weight.dtype)).realize()
 
 
 def steps(batch=32):
@@ -50,7 +50,7 @@ def steps(batch=32):
         return loss.realize(*optimiser.schedule_step())
 
     while True:
-        yield [train(Tensor(waves(batch, rng)).realize()).item()]
+        yield [train(Tensor(waves(batch, rng), dtype=dtypes.default_float).realize()).item()]
 
 
 if __name__ == "__main__":

@@ -46,7 +46,7 @@ def load_weights(model, rng):
     """The same weights in each run."""
     for name, weight in nn.state.get_state_dict(model).items():
         if weight.ndim > 1:
-            weight.assign(Tensor(rng.normal(0, 0.08, weight.shape).astype(np.float32))).realize()
+            weight.assign(Tensor(rng.normal(0, 0.08, weight.shape), dtype=weight.dtype)).realize()
         elif name.endswith("bias"):
             weight.assign(Tensor.zeros(*weight.shape)).realize()
 

@@ -87,7 +87,7 @@ void set_lr(nn::Optimizer& o, const Operand& lr) {
   } else if (lr.tensor().state() != o.lr_in_memory().state()) {
     if (lr.tensor().numel() != Dim(1))
       throw ShapeError("lr: expected one number, got a tensor of shape " + shape_text(lr.tensor().shape()));
-    o.lr_in_memory().assign(lr.tensor().cast(dtypes::float32).reshape({1}));
+    o.lr_in_memory().assign(lr.tensor().cast(o.lr_in_memory().dtype()).reshape({1}));
   }
 }
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from quern import Device, Error, Tensor, Variable, dtypes
+from quern import Context, Device, Error, Tensor, Variable, dtypes, nn
 
 RANDOM = np.random.default_rng(1)
 X = RANDOM.normal(size=(2, 3, 4)).astype(np.float32)
@@ -56,6 +56,17 @@ def test_from_python():
     assert Tensor([2**64 - 1], dtype="uint64").tolist() == [2**64 - 1]
     assert Tensor([-(2**63)], dtype="int64").item() == -(2**63)
     assert Tensor(np.float64(2.5)).item() == 2.5
+
+
+def test_default_dtypes():
+    with Context(DEFAULT_FLOAT="double", DEFAULT_INT="LONG"):
+        assert Tensor([1.5]).dtype == Tensor.rand(2).dtype == nn.Linear(2, 3).weight.dtype == dtypes.default_float == dtypes.float64
+        assert Tensor([1]).dtype == Tensor.arange(2).dtype == dtypes.default_int == dtypes.int64
+        dtypes.default_float = dtypes.float16
+        assert Tensor([1.5]).dtype == dtypes.float16
+    assert Tensor([1.5]).dtype == dtypes.float32 and Tensor([1]).dtype == dtypes.int32
+    with Context(DEFAULT_FLOAT="int32"), pytest.raises(TypeError, match="DEFAULT_FLOAT is the name of a float type"):
+        Tensor([1.5])
 
 
 def test_random():
@@ -148,6 +159,15 @@ def test_statistics():
     assert Tensor([0, 1]).any().item() is True and Tensor([0, 1]).all().item() is False
     assert Tensor([200] * 3, dtype="uint8").sum().item() == 600
     assert Tensor([1, 2], dtype="int8").sum(dtype="int64").dtype == dtypes.int64
+
+
+def test_long_sums():
+    """Half of the numbers are the same, so that rounding errors do not cancel."""
+    x = np.maximum(np.random.default_rng(0).normal(0.1, 1, (64, 8, 20, 20)), 0).astype(np.float32)
+    for function in "sum", "mean", "var":
+        want = getattr(x.astype(np.float64), function)((0, 2, 3), **({"ddof": 1} if function == "var" else {}))
+        close(getattr(Tensor(x), function)((0, 2, 3)), want, rtol=2e-6)
+        close(getattr(Tensor(x.transpose(0, 2, 3, 1)), function)((0, 1, 2)), want, rtol=2e-6)
 
 
 def test_sorting():

@@ -162,9 +162,10 @@ UOp lower_to_program(const UOp& kernel, const DeviceSpec& device, OptChoice choi
     program = graph_rewrite(ranges_to_workgroups(program, spec), symbolic, {.name = "simplify workgroups"});
   program = kinds_to_loops(program, spec);
   // long sums of floats are sums of sums
-  program = sums_in_parts(program);
+  const bool in_order = choice == OptChoice::given || env::NOOPT();
+  if (!in_order) program = sums_in_parts(program);
   // no REDUCE: registers that are accumulated into
-  const bool fused = choice != OptChoice::given && spec.has_fma && !env::NOOPT();
+  const bool fused = spec.has_fma && !in_order;
   program = reduces_to_accumulators(program, fused ? Rounding::fused : Rounding::each);
   // a LOAD behind a gate has a value for where it is closed; what is never stored is gone
   program = gates_to_alternatives(program);

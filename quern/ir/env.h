@@ -21,6 +21,8 @@ namespace quern::env {
   NUMBER(TRACK_MATCH_STATS, 0, 0, 2, "rewrite rules are counted: 1 by list of rules, 2 by rule, with their time") \
   TEXT(REWRITE_TRACE, "a file in which every rewrite is recorded")                                               \
   TEXT(DEVICE, "where tensors are made and computed, if nothing is said; not set: CPU, or INTERP without LLVM")  \
+  TEXT(DEFAULT_FLOAT, "dtype of floats, if nothing is said: half, bfloat16, float, double or a full name; not set: float32") \
+  TEXT(DEFAULT_INT, "dtype of integers, if nothing is said; not set: int32")                                     \
   NUMBER(PCONTIG, 1, 0, 2, "values kept in LOCAL memory: 0 never, 1 where it pays, 2 wherever they fit")          \
   NUMBER(MAX_KERNEL_BUFFERS, 0, 0, 4096, "most buffers of one kernel; 0: what the device allows")                \
   NUMBER(SPLIT_REDUCEOP, 1, 0, 1, "large reduces are split into two kernels")                                    \
@@ -102,6 +104,8 @@ int64_t get(std::string_view name);  // a number, or a flag as 0 or 1
 const std::string& get_text(std::string_view name);
 
 std::vector<std::string_view> names();
+
+void set(std::string_view name, std::string_view text);  // in all threads, from now on
 
 // Sets a variable, in all threads, until the end of a scope; scopes end in the opposite order of their
 // beginnings.

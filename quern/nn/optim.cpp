@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 
 #include "quern/ir/error.h"
@@ -48,11 +49,14 @@ std::vector<Tensor> Optimizer::zeros() const {
 
 Tensor Optimizer::number(double value) const {
   const Tensor& p = params_.at(0);
-  const Tensor one = Tensor::full({1}, value, {.dtype = dtypes::float32, .device = p.device()}).contiguous();
+  const bool wide =
+      std::ranges::all_of(params_, [](const Tensor& t) { return t.dtype() == dtypes::float64; });
+  const DType dtype = wide ? dtypes::float64 : dtypes::float32;
+  const Tensor one = Tensor::full({1}, value, {.dtype = dtype, .device = p.device()}).contiguous();
   return p.devices().size() > 1 ? one.shard(p.devices()) : one;
 }
 
-double Optimizer::lr() const { return lr_.value().item<float>(); }
+double Optimizer::lr() const { return lr_.value().item<double>(); }
 
 void Optimizer::set_lr(double lr) {
   check("set_lr", "lr", lr, 0, kAny);

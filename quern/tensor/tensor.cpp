@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cstdlib>
 #include <mutex>
 
@@ -17,7 +18,6 @@ namespace {
 
 struct Defaults {
   std::mutex lock;
-  DType float_dtype = dtypes::float32, int_dtype = dtypes::int32;
   std::string device;
 };
 Defaults& defaults() {
@@ -25,27 +25,50 @@ Defaults& defaults() {
   return d;
 }
 
+bool is_plain_float(DType dtype) { return dtype.is_float() && dtype.lanes() == 1; }
+bool is_plain_int(DType dtype) { return dtype.is_int() && !dtype.is_index() && dtype.lanes() == 1; }
+
+// A dtype by its name or a short one, in letters of any size; none if there is no such dtype.
+std::optional<DType> dtype_called(std::string text) {
+  static constexpr std::pair<std::string_view, DType> kShort[] = {
+      {"half", dtypes::float16}, {"float", dtypes::float32}, {"double", dtypes::float64},
+      {"short", dtypes::int16},  {"int", dtypes::int32},     {"long", dtypes::int64}};
+  std::ranges::transform(text, text.begin(), [](unsigned char c) { return std::tolower(c); });
+  for (const auto& [name, dtype] : kShort)
+    if (text == name) return dtype;
+  try {
+    return DType::parse(text);
+  } catch (const DTypeError&) {
+    return {};
+  }
+}
+
+DType dtype_of(const char* variable, const std::string& text, const char* kind, bool (*fits)(DType)) {
+  const std::optional<DType> dtype = dtype_called(text);
+  if (!dtype || !fits(*dtype))
+    throw DTypeError(fmt::format("{0}={1}: {0} is the name of {2} type", variable, text, kind));
+  return *dtype;
+}
+
 }  // namespace
 
 DType default_float() {
-  const std::lock_guard guard(defaults().lock);
-  return defaults().float_dtype;
+  const std::string& text = env::DEFAULT_FLOAT();
+  return text.empty() ? dtypes::float32 : dtype_of("DEFAULT_FLOAT", text, "a float", is_plain_float);
 }
 DType default_int() {
-  const std::lock_guard guard(defaults().lock);
-  return defaults().int_dtype;
+  const std::string& text = env::DEFAULT_INT();
+  return text.empty() ? dtypes::int32 : dtype_of("DEFAULT_INT", text, "an integer", is_plain_int);
 }
 void set_default_float(DType dtype) {
-  if (!dtype.is_float() || dtype.lanes() != 1)
+  if (!is_plain_float(dtype))
     throw DTypeError(fmt::format("set_default_float: {} is not a float type", dtype.name()));
-  const std::lock_guard guard(defaults().lock);
-  defaults().float_dtype = dtype;
+  env::set("DEFAULT_FLOAT", dtype.name());
 }
 void set_default_int(DType dtype) {
-  if (!dtype.is_int() || dtype.is_index() || dtype.lanes() != 1)
+  if (!is_plain_int(dtype))
     throw DTypeError(fmt::format("set_default_int: {} is not an integer type", dtype.name()));
-  const std::lock_guard guard(defaults().lock);
-  defaults().int_dtype = dtype;
+  env::set("DEFAULT_INT", dtype.name());
 }
 // Of a build with LLVM: as Device::default_name() in runtime/, which is not to be seen from here.
 #ifdef QUERN_HAVE_LLVM

@@ -29,8 +29,8 @@ struct Made {   // where and as what a tensor is made; none: the defaults
 };
 
 // Defaults of the process. Errors for dtypes that are no floats (no integers).
-DType default_float();
-DType default_int();
+DType default_float();  // DEFAULT_FLOAT of the environment, unless it was set
+DType default_int();    // DEFAULT_INT of the environment, unless it was set
 void set_default_float(DType dtype);
 void set_default_int(DType dtype);
 std::string default_device();  // DEVICE of the environment, unless it was set

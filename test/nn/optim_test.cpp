@@ -19,9 +19,9 @@ using Numbers = std::vector<double>;
 const std::vector<Numbers> kStart = {{0.5, -1.5, 2, 0.25, -0.75, 1.25}, {3, -2}};
 const std::vector<Numbers> kGoal = {{1, 1, -1, 0, 0.5, -0.5}, {-1, 0.5}};
 
-std::vector<Tensor> made() {
+std::vector<Tensor> made(DType dtype = dtypes::float32) {
   std::vector<Tensor> params;
-  for (const Numbers& n : kStart) params.push_back(Tensor::from(std::vector<float>(n.begin(), n.end())));
+  for (const Numbers& n : kStart) params.push_back(Tensor::from(n).cast(dtype).contiguous().realize());
   params[0] = params[0].reshape({2, 3}).contiguous().realize();
   return params;
 }
@@ -29,8 +29,7 @@ std::vector<Tensor> made() {
 Tensor loss_of(const std::vector<Tensor>& params) {
   Tensor sum = Tensor::zeros({});
   for (size_t i = 0; i < params.size(); i++) {
-    const Tensor goal =
-        Tensor::from(std::vector<float>(kGoal[i].begin(), kGoal[i].end())).reshape(params[i].shape());
+    const Tensor goal = Tensor::from(kGoal[i]).cast(params[i].dtype()).reshape(params[i].shape());
     sum = sum + ((params[i] - goal).square() * (static_cast<double>(i) + 0.5)).sum();
   }
   return sum;
@@ -60,9 +59,10 @@ void expect_steps(Optimizer& optimiser, const std::vector<Tensor>& params, const
     for (size_t i = 0; i < w.size(); i++) {
       const Numbers change = step(i, t, w[i], gradient(w[i], i));
       for (size_t j = 0; j < w[i].size(); j++) w[i][j] -= change[j];
-      const auto got = params[i].to_vector<float>();
+      const Numbers got = params[i].cast(dtypes::float64).to_vector<double>();
+      const double tolerance = params[i].dtype() == dtypes::float64 ? 1e-13 : 2e-6;
       for (size_t j = 0; j < w[i].size(); j++)
-        EXPECT_NEAR(got[j], w[i][j], 2e-6 * (1 + std::abs(w[i][j])))
+        EXPECT_NEAR(got[j], w[i][j], tolerance * (1 + std::abs(w[i][j])))
             << "parameter " << i << " element " << j << " step " << t;
     }
   }
@@ -136,12 +136,14 @@ TEST(Optimisers, AveragesOfGradients) {
 }
 
 TEST(Optimisers, DecayApartFromTheGradient) {
-  const auto params = made();
-  AdamW optimiser(params, {.lr = 0.1, .b1 = 0.8, .b2 = 0.95, .eps = 1e-6, .weight_decay = 0.1});
-  Averages a{0.8, 0.95, 1e-6, 0.1};
-  expect_steps(optimiser, params, [&](size_t i, int t, const Numbers& w, const Numbers& g) {
-    return times(a(i, t, w, g), 0.1);
-  });
+  for (const DType dtype : {dtypes::float32, dtypes::float64}) {
+    const auto params = made(dtype);
+    AdamW optimiser(params, {.lr = 0.1, .b1 = 0.8, .b2 = 0.95, .eps = 1e-6, .weight_decay = 0.1});
+    Averages a{0.8, 0.95, 1e-6, 0.1};
+    expect_steps(optimiser, params, [&](size_t i, int t, const Numbers& w, const Numbers& g) {
+      return times(a(i, t, w, g), 0.1);
+    });
+  }
 }
 
 TEST(Optimisers, StepsInProportionToTheParameter) {

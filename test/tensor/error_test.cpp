@@ -5,6 +5,7 @@
 #include <cmath>
 #include <functional>
 
+#include "quern/ir/env.h"
 #include "test/error_of.h"
 #include "test/tensor/values.h"
 
@@ -63,6 +64,19 @@ TEST_F(WrongUse, Making) {
       {[&] { set_default_float(dtypes::int32); }, "int32 is not a float type"},
       {[&] { Variable("n", 1, 4).bind(5); }, "5 is outside the bounds of variable n, 1 to 4"},
   });
+}
+
+TEST_F(WrongUse, DefaultsOfTheEnvironment) {
+  for (const std::string text : {"float46", "int32", "float32x4", " ", "float32*[4]"}) {
+    const env::Override given("DEFAULT_FLOAT", text);
+    EXPECT_EQ(error_of([] { Tensor::zeros({2}); }),
+              "DEFAULT_FLOAT=" + text + ": DEFAULT_FLOAT is the name of a float type");
+  }
+  for (const std::string text : {"float32", "bool", "index"}) {
+    const env::Override given("DEFAULT_INT", text);
+    EXPECT_EQ(error_of([] { Tensor::arange(2); }),
+              "DEFAULT_INT=" + text + ": DEFAULT_INT is the name of an integer type");
+  }
 }
 
 TEST_F(WrongUse, Shape) {

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "quern/ir/env.h"
 #include "quern/tensor/support.h"
 #include "test/tensor/values.h"
 
@@ -32,6 +33,18 @@ TEST(Making, Constants) {
   EXPECT_EQ(values(grid[0]), (List{0, 0, 0, 1, 1, 1}));
   EXPECT_EQ(values(grid[1]), (List{0, 1, 2, 0, 1, 2}));
   EXPECT_EQ(shape(Tensor::meshgrid({counted({2}), counted({3})}, "xy")[0]), "(3, 2)");
+}
+
+TEST(Making, DefaultsAreThoseOfTheEnvironmentUntilTheyAreSet) {
+  {
+    const env::Override floats("DEFAULT_FLOAT", "HALF"), ints("DEFAULT_INT", "int64");
+    EXPECT_EQ(Tensor::zeros({2}).dtype(), dtypes::float16);
+    EXPECT_EQ(Tensor::arange(3).dtype(), dtypes::int64);
+    set_default_float(dtypes::bfloat16);
+    EXPECT_EQ(Tensor::ones({2}).dtype(), dtypes::bfloat16);
+  }
+  EXPECT_EQ(Tensor::zeros({2}).dtype(), dtypes::float32);
+  EXPECT_EQ(Tensor::arange(3).dtype(), dtypes::int32);
 }
 
 TEST(Making, RandomNumbersDependOnTheSeedAlone) {
