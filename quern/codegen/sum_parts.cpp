@@ -12,9 +12,12 @@
 namespace quern {
 namespace {
 
-constexpr int64_t kLongSum = 512;     // steps
-constexpr int64_t kLeastInPart = 64;  // each part costs an addition, and what a loop costs
 constexpr int64_t kLeastParts = 4;
+
+// Steps in a part: at its end each accumulator is added to another, which is not in a register if there are
+// many of them.
+constexpr int64_t kLeastInPart = 64, kLeastInPartOfMany = 256;
+constexpr int64_t kMany = 512;  // bytes
 
 // Reduces over the same loops.
 struct Group {
@@ -69,14 +72,15 @@ struct Cut {
   size_t loop = 0;
   int64_t amount = 0;
 };
-Cut cut(const UOps& loops) {
+Cut cut(const UOps& loops, int64_t least) {
   const int64_t all = steps_of(loops);
+  if (all < kLeastParts * least) return {};  // or not known
   int64_t inside = 1;
   for (size_t loop = loops.size(); loop-- > 0;) {
     const int64_t here = steps(loops[loop]);
     for (int64_t amount = 1; amount <= here; amount++) {
       const int64_t part = inside * amount;
-      if (here % amount != 0 || part < std::max(kLeastInPart, all / part)) continue;
+      if (here % amount != 0 || part < std::max(least, all / part)) continue;
       return all / part >= kLeastParts ? Cut{loop, amount} : Cut{};
     }
     inside *= here;
@@ -122,8 +126,10 @@ UOp sums_in_parts(const UOp& program) {
   std::unordered_map<UOp, UOp> changed;     // loops of which some steps are in a part
   std::unordered_map<UOp, Parts> parts_of;  // of reduces
   for (const Group& g : groups_in(program)) {
-    if (steps_of(g.loops) < kLongSum || std::ranges::none_of(g.reduces, is_sum_of_floats)) continue;
-    const Cut at = cut(g.loops);
+    if (std::ranges::none_of(g.reduces, is_sum_of_floats)) continue;
+    int64_t accumulators = 0;  // bytes
+    for (const UOp& u : g.reduces) accumulators += u.dtype().bytes();
+    const Cut at = cut(g.loops, accumulators < kMany ? kLeastInPart : kLeastInPartOfMany);
     if (at.amount == 0) continue;
     const Parts parts = part(g.loops, at, changed);
     for (const UOp& u : g.reduces) parts_of.emplace(u, parts);

@@ -123,8 +123,9 @@ Memory memory_for(const UOp& kernel) {
   walk(kernel, [&](const UOp& u) {
     if (u.op() != Op::PARAM) return;
     const DType d = u.dtype().base();
-    if (d.is_bool()) return;
     Bytes& to = memory[static_cast<size_t>(u.arg().integer())];
+    to.resize(std::max(to.size(), static_cast<size_t>(u.dtype().size() * d.bytes())));
+    if (d.is_bool()) return;
     for (int64_t i = 0; i < u.dtype().size(); i++) {
       const int64_t value = static_cast<int64_t>(random() % 9) - 4;
       const uint64_t bits = to_bits(make_const(d, static_cast<double>(value)), d);

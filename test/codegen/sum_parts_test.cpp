@@ -45,7 +45,7 @@ using Loops = std::vector<Ints>;
 TEST(SumParts, AsManyPartsAsStepsInAPart) {
   EXPECT_EQ(parted(kernel(10000, kSum)), (Loops{{100}, {100}}));
   EXPECT_EQ(parted(kernel(1600, kSum)), (Loops{{64}, {25}})) << "but no short parts";
-  EXPECT_EQ(parted(kernel(500, kSum)), (Loops{{500}})) << "it is not long";
+  EXPECT_EQ(parted(kernel(250, kSum)), (Loops{{250}})) << "it is not long";
   EXPECT_EQ(parted(kernel(10007, kSum)), (Loops{{10007}})) << "a prime";
   EXPECT_EQ(parted(kernel(10000, kSum, "int32")), (Loops{{10000}})) << "nothing is lost";
   EXPECT_EQ(parted(kernel(10000, "REDUCE(%x, r1; {op: MAX})")), (Loops{{10000}})) << "nothing is lost";
