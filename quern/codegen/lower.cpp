@@ -177,9 +177,9 @@ UOp lower_to_program(const UOp& kernel, const DeviceSpec& device, OptChoice choi
   // no floats that the device does not compute with
   program = narrow_floats_to_wide(program, spec);
   // no function that the device does not have
-  const Rules& functions = !fused                 ? transcendental
-                           : spec.has_vector_exp2 ? transcendental_but_exp2
-                                                  : transcendental_fused;
+  const Rules& functions = !fused          ? transcendental
+                           : spec.has_exp2 ? transcendental_but_exp2
+                                           : transcendental_fused;
   program = graph_rewrite(program, functions, {.name = "transcendental"});
   // no op that means something else, or nothing, in hardware
   program = graph_rewrite(program, decompositions, {.name = "decompose"});

@@ -63,7 +63,8 @@ UOp exp2_fused(const UOp& exp2) {
   UOp x = where(given < low, low, given);  // one instruction each, that leaves NaN as it is
   if (!below_one) x = where(high < x, high, x);
   // The last bits of what is shifted are n + bias, which is an exponent with its own bias already.
-  const int bias = below_one ? 127 + 64 : 2 * 127;
+  // Both are even, so that halves are rounded to the same n: marked or not, the result is the same.
+  const int bias = below_one ? 127 + 65 : 2 * 127;
   const UOp magic = number_like(x, 0x1.8p23 + bias), shifted = x + magic, bits = as_int32(shifted);
   const UOp r = minus(x, minus(shifted, magic)), square = r * r;
   const auto pair = [&](size_t i) { return multiply_add(number_like(x, q[i + 1]), r, number_like(x, q[i])); };
@@ -72,12 +73,12 @@ UOp exp2_fused(const UOp& exp2) {
   // 2^n in two steps, since it may be no normal number; only the second may round.
   const UOp all = bits << integer(bits, 23);
   const UOp half = below_one ? all : (bits << integer(bits, 22)) & integer(bits, 0x7f800000);
-  const UOp first = as_float32(half), second = below_one ? number_like(x, 0x1p-64) : as_float32(all - half);
+  const UOp first = as_float32(half), second = below_one ? number_like(x, 0x1p-65) : as_float32(all - half);
   return multiply_add(sum, r * first, first) * second;  // NaN, if that is given
 }
 
-// Where the hardware scales by powers of two, the renderer has a shorter one for vectors.
-UOp exp2_of_scalars(const UOp& exp2) { return exp2.dtype().lanes() > 1 ? UOp() : exp2_fused(exp2); }
+// Where the hardware scales by powers of two, the renderer has a shorter one.
+UOp exp2_of_hardware(const UOp&) { return {}; }
 
 // ---- log2(x): x = 2^e * (1 + f), 1 + f between sqrt(1/2) and sqrt(2); log2(1 + f) = f * L + f^2 * p(f)
 
@@ -199,8 +200,8 @@ const Rules transcendental = [] {
 };
 
 const Rules transcendental_but_exp2 = [] {
-  return RuleList{{op({Op::EXP2, Op::LOG2, Op::SIN}).as("x"), in_arithmetic<exp2_of_scalars>,
-                   "a function -> fused arithmetic, but for vectors' EXP2"}};
+  return RuleList{{op({Op::EXP2, Op::LOG2, Op::SIN}).as("x"), in_arithmetic<exp2_of_hardware>,
+                   "a function -> fused arithmetic, but for EXP2"}};
 };
 
 const Rules transcendental_fused = [] {

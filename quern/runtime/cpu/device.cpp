@@ -56,7 +56,7 @@ DeviceSpec cpu_spec() {
   spec.converts_float16 = cpu::host().converts_float16;
   spec.adds_addresses_in_64_bits = true;
   spec.has_fma = cpu::host().has_fma;
-  spec.has_vector_exp2 = cpu::host().has_avx512;
+  spec.has_exp2 = cpu::host().has_avx512;
   return spec;
 }
 
