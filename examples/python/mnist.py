@@ -35,8 +35,8 @@ def tensors(images, labels):
 class Model:
     def __init__(self):
         self.layers = [
-            nn.Conv2d(1, 32, 5), Tensor.relu, nn.Conv2d(32, 32, 5), Tensor.relu, nn.BatchNorm(32), Tensor.max_pool2d,
-            nn.Conv2d(32, 64, 3), Tensor.relu, nn.Conv2d(64, 64, 3), Tensor.relu, nn.BatchNorm(64), Tensor.max_pool2d,
+            nn.Conv2d(1, 32, 5), Tensor.silu, nn.Conv2d(32, 32, 5), Tensor.silu, nn.BatchNorm(32), Tensor.max_pool2d,
+            nn.Conv2d(32, 64, 3), Tensor.silu, nn.Conv2d(64, 64, 3), Tensor.silu, nn.BatchNorm(64), Tensor.max_pool2d,
             lambda x: x.flatten(1), nn.Linear(576, 10),
         ]
 
@@ -61,7 +61,7 @@ def steps(batch=64):
     test_images, test_labels = tensors(*pictures(256, rng))
     model = Model()
     load_weights(model, rng)
-    optimiser = nn.optim.SGD(nn.state.get_parameters(model), lr=0.005, momentum=0.9)
+    optimiser = nn.optim.SGD(nn.state.get_parameters(model), lr=0.003, momentum=0.9)
 
     @TinyJit
     @Context(TRAINING=1)

@@ -94,3 +94,21 @@ def test_context_and_counters():
 
 def test_schedule():
     assert isinstance((Tensor.rand(3) + 1).schedule(), str)
+
+
+@pytest.mark.parametrize("function", ["relu", "silu", "sigmoid", "tanh", "gelu", "exp", "softplus", "mish"])
+def test_a_maximum_is_found_again(function):
+    """The gradient of a maximum goes to values that are computed again, in other kernels than that of the maximum."""
+    def gradients(dtype):
+        random = np.random.default_rng(0)
+        made = lambda *shape: Tensor(random.normal(size=shape), dtype=dtype).realize()  # noqa: E731
+        x, weight, scale, up = made(8, 16, 10, 10), made(32, 16, 3, 3) / 12, made(32), made(8, 32, 4, 4)
+        weight.realize()
+        y = getattr(x.conv2d(weight), function)()
+        mean, var = y.mean((0, 2, 3), keepdim=True), y.var((0, 2, 3), keepdim=True)
+        y = (y - mean) * (var + 1e-5).rsqrt() * scale.reshape(1, -1, 1, 1)
+        loss = (y.max_pool2d() * up).sum()
+        return [g.numpy() for g in loss.gradient(weight, scale)]
+
+    for got, want in zip(gradients("float32"), gradients("float64")):
+        np.testing.assert_allclose(got, want, rtol=0, atol=1e-4 * abs(want).max())

@@ -226,5 +226,39 @@ TEST(CpuProperty, ErrorsOfFunctions) {
              exp2.normal, exp2.subnormal, log2.normal, sin.normal);
 }
 
+// f(x) of each number, as bits; `opts`: how the loop is split. "": as it is chosen.
+std::vector<uint32_t> results(const std::string& f, const std::vector<float>& in, const char* opts) {
+  const env::Override given("OPTS", opts);
+  std::vector<uint32_t> out(in.size());
+  std::vector<float> x = in;
+  run_on_cpu(parse(fmt::format("%x = INDEX(PARAM(; 1):float32*[{0}], r0[{0}]):float32\n"
+                               "SINK(END(STORE(INDEX(PARAM(; 0):float32*[{0}], r0), {1}), r0))",
+                               in.size(), f)),
+             {}, out, x);
+  return out;
+}
+
+// What was computed in one kernel is compared with what another one makes of the same numbers: a gradient
+// goes to the greatest value.
+TEST(CpuProperty, FunctionsAreTheSameInEachKernel) {
+  const FuzzPlan plan = fuzz_plan(1, 100);
+  std::mt19937 random(7);
+  std::vector<float> in(1 << 14), negative(in.size());
+  for (uint64_t round = 0; round < plan.cases; round++) {
+    for (size_t i = 0; i < in.size(); i++) {
+      in[i] = static_cast<float>(static_cast<int32_t>(random())) * 0x1p-24F;
+      if (i % 4 == 0) in[i] = std::round(in[i]) + 0.5F;
+      negative[i] = -std::abs(in[i]);
+    }
+    for (const char* f :
+         {"EXP2(%x)", "LOG2(%x)", "SIN(%x)", "SQRT(%x)", "RECIP(%x)", "EXP2(%x) * 0.1 + %x"}) {
+      const std::vector<uint32_t> alone = results(f, in, "THREAD(0, 2)");
+      for (const char* lanes : {"", "UPCAST(0, 2)", "UPCAST(0, 4)", "UPCAST(0, 16)"})
+        EXPECT_EQ(results(f, in, lanes), alone) << f << " " << lanes;
+    }
+    EXPECT_EQ(results("EXP2(%x)", negative, ""), results("EXP2(where(0.0 < %x, 0.0, %x))", negative, ""));
+  }
+}
+
 }  // namespace
 }  // namespace quern
