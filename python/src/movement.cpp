@@ -103,16 +103,21 @@ Tensor shrunk(const Tensor& x, const nb::sequence& bounds) {
 }
 
 // Tensor.cat(a, b, dim=0), a.cat(b), and a list of them.
-std::vector<Tensor> tensors_of(const Tensor& first, const nb::args& rest) {
-  std::vector<Tensor> all = {first};
-  for (nb::handle r : rest) {
-    if (is_sequence(r))
-      for (nb::handle part : nb::borrow<nb::sequence>(r)) all.push_back(nb::cast<Tensor>(part));
-    else if (is_tensor(r))
-      all.push_back(nb::cast<Tensor>(r));
+// Tensors, and those in lists: of x.cat(y, z) as well as of Tensor.cat([x, y, z]).
+std::vector<Tensor> tensors_of(nb::handle first, const nb::args& rest) {
+  std::vector<Tensor> all;
+  const auto add = [&](nb::handle given) {
+    if (!is_tensor(given)) wrong_type("a Tensor", given);
+    all.push_back(nb::cast<Tensor>(given));
+  };
+  const auto add_all = [&](nb::handle given) {
+    if (!is_tensor(given) && is_sequence(given))
+      for (nb::handle part : nb::borrow<nb::sequence>(given)) add(part);
     else
-      wrong_type("a Tensor", r);
-  }
+      add(given);
+  };
+  add_all(first);
+  for (nb::handle r : rest) add_all(r);
   return all;
 }
 
@@ -205,15 +210,11 @@ void bind_movement(TensorClass& tensor) {
              "Each element, as often.");
   tensor.def(
       "cat",
-      [](const Tensor& x, const nb::args& args, int64_t dim) {
-        return Tensor::cat(tensors_of(x, args), dim);
-      },
+      [](nb::handle x, const nb::args& args, int64_t dim) { return Tensor::cat(tensors_of(x, args), dim); },
       "args"_a, "dim"_a = 0, "Tensors behind each other along an axis.");
   tensor.def(
       "stack",
-      [](const Tensor& x, const nb::args& args, int64_t dim) {
-        return Tensor::stack(tensors_of(x, args), dim);
-      },
+      [](nb::handle x, const nb::args& args, int64_t dim) { return Tensor::stack(tensors_of(x, args), dim); },
       "args"_a, "dim"_a = 0, "Tensors along a new axis.");
   tensor.def(
       "split", [](const Tensor& x, const IntList& s, int64_t dim) { return tuple_of(x.split(s, dim)); },
@@ -234,7 +235,7 @@ void bind_movement(TensorClass& tensor) {
       "The last axes in other sizes: 'linear', 'nearest' or 'nearest-exact'.");
   tensor.def(
       "meshgrid",
-      [](const Tensor& x, const nb::args& args, const std::string& indexing) {
+      [](nb::handle x, const nb::args& args, const std::string& indexing) {
         return tuple_of(Tensor::meshgrid(tensors_of(x, args), indexing));
       },
       "args"_a, "indexing"_a = "ij", "Coordinates of a grid from those of its axes.");

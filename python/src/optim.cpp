@@ -24,6 +24,13 @@ class Extended : public nn::Optimizer {
   Extended(const Params& params, double lr) : Optimizer("Optimizer", params, lr) {}
   using Optimizer::zeros;
 
+  // What an optimiser was made of, to make another one of when it is read from a pickle: its class here, and
+  // the arguments.
+  template <class T, class... Settings>
+  void remember(nb::pointer_and_handle<T> self, nb::handle params, Settings... settings) {
+    self.h.attr("_made_of") = nb::make_tuple(nb::type<T>(), nb::list(params), settings...);
+  }
+
   Params schedule(nb::handle self) {
     self_ = self;
     return schedule_step();
@@ -74,6 +81,13 @@ Params on(nb::handle wanted, nb::handle given) {
   return params;
 }
 
+// What an optimiser was made of, to make another one of when it is read from a pickle: its class here, and
+// the arguments.
+template <class T, class... Settings>
+void remember(nb::pointer_and_handle<T> self, nb::handle params, Settings... settings) {
+  self.h.attr("_made_of") = nb::make_tuple(nb::type<T>(), nb::list(params), settings...);
+}
+
 Params schedule(nb::handle self) {
   auto& optimizer = nb::cast<nn::Optimizer&>(self);
   auto* const extended = dynamic_cast<Extended*>(&optimizer);
@@ -105,8 +119,9 @@ void bind_optim(nb::module_& m) {
       "it changed.")
       .def(
           "__init__",
-          [](nn::Optimizer* o, nb::handle params, double lr, nb::handle where, bool) {
-            new (static_cast<void*>(o)) Extended(on(where, params), lr);
+          [](nb::pointer_and_handle<nn::Optimizer> o, nb::handle params, double lr, nb::handle where, bool) {
+            new (static_cast<void*>(o.p)) Extended(on(where, params), lr);
+            remember(o, params, lr);
           },
           "params"_a, "lr"_a, device, fused)
       .def("zero_grad", &nn::Optimizer::zero_grad, "Forgets the gradients of its parameters.")
@@ -138,43 +153,31 @@ void bind_optim(nb::module_& m) {
   nb::class_<nn::SGD, nn::Optimizer>(m, "SGD", nb::dynamic_attr(), "Gradient descent, with momentum.")
       .def(
           "__init__",
-          [](nn::SGD* o, nb::handle params, double lr, double momentum, double weight_decay, bool nesterov,
-             bool classic, nb::handle where, bool) {
-            new (o) nn::SGD(on(where, params), {.lr = lr,
-                                                .momentum = momentum,
-                                                .weight_decay = weight_decay,
-                                                .nesterov = nesterov,
-                                                .classic = classic});
+          [](nb::pointer_and_handle<nn::SGD> o, nb::handle params, double lr, double momentum,
+             double weight_decay, bool nesterov, bool classic, nb::handle where, bool) {
+            new (o.p) nn::SGD(on(where, params), {.lr = lr,
+                                                  .momentum = momentum,
+                                                  .weight_decay = weight_decay,
+                                                  .nesterov = nesterov,
+                                                  .classic = classic});
+            remember(o, params, lr, momentum, weight_decay, nesterov, classic);
           },
           "params"_a, "lr"_a = 0.001, "momentum"_a = 0.0, "weight_decay"_a = 0.0, "nesterov"_a = false,
           "classic"_a = false, device, fused);
-  nb::class_<nn::LARS, nn::Optimizer>(m, "LARS", nb::dynamic_attr(),
-                                      "SGD with steps in proportion to the norm of the parameter.")
-      .def(
-          "__init__",
-          [](nn::LARS* o, nb::handle params, double lr, double momentum, double weight_decay, bool nesterov,
-             bool classic, double tcoef, nb::handle where, bool) {
-            new (o) nn::LARS(on(where, params), {.lr = lr,
-                                                 .momentum = momentum,
-                                                 .weight_decay = weight_decay,
-                                                 .trust = tcoef,
-                                                 .nesterov = nesterov,
-                                                 .classic = classic});
-          },
-          "params"_a, "lr"_a = 0.001, "momentum"_a = 0.9, "weight_decay"_a = 1e-4, "nesterov"_a = false,
-          "classic"_a = true, "tcoef"_a = 0.001, device, fused);
   nb::class_<nn::Muon, nn::Optimizer>(m, "Muon", nb::dynamic_attr(),
                                       "SGD of matrices, with the momentum made orthogonal.")
       .def(
           "__init__",
-          [](nn::Muon* o, nb::handle params, double lr, double momentum, double weight_decay,
-             int64_t ns_steps, std::vector<double> coefficients, bool nesterov, nb::handle where, bool) {
-            new (o) nn::Muon(on(where, params), {.lr = lr,
-                                                 .momentum = momentum,
-                                                 .weight_decay = weight_decay,
-                                                 .steps = ns_steps,
-                                                 .coefficients = std::move(coefficients),
-                                                 .nesterov = nesterov});
+          [](nb::pointer_and_handle<nn::Muon> o, nb::handle params, double lr, double momentum,
+             double weight_decay, int64_t ns_steps, const std::vector<double>& coefficients, bool nesterov,
+             nb::handle where, bool) {
+            new (o.p) nn::Muon(on(where, params), {.lr = lr,
+                                                   .momentum = momentum,
+                                                   .weight_decay = weight_decay,
+                                                   .steps = ns_steps,
+                                                   .coefficients = coefficients,
+                                                   .nesterov = nesterov});
+            remember(o, params, lr, momentum, weight_decay, ns_steps, coefficients, nesterov);
           },
           "params"_a, "lr"_a = 0.001, "momentum"_a = 0.95, "weight_decay"_a = 0.1, "ns_steps"_a = 5,
           "ns_coefficients"_a = nb::make_tuple(3.4445, -4.775, 2.0315), "nesterov"_a = true, device, fused);
@@ -182,10 +185,11 @@ void bind_optim(nb::module_& m) {
                                        "Adam with decay of the weights apart from the gradient.")
       .def(
           "__init__",
-          [](nn::AdamW* o, nb::handle params, double lr, double b1, double b2, double eps,
-             double weight_decay, nb::handle where, bool) {
-            new (o) nn::AdamW(on(where, params),
-                              {.lr = lr, .b1 = b1, .b2 = b2, .eps = eps, .weight_decay = weight_decay});
+          [](nb::pointer_and_handle<nn::AdamW> o, nb::handle params, double lr, double b1, double b2,
+             double eps, double weight_decay, nb::handle where, bool) {
+            new (o.p) nn::AdamW(on(where, params),
+                                {.lr = lr, .b1 = b1, .b2 = b2, .eps = eps, .weight_decay = weight_decay});
+            remember(o, params, lr, b1, b2, eps, weight_decay);
           },
           "params"_a, "lr"_a = 0.001, "b1"_a = 0.9, "b2"_a = 0.999, "eps"_a = 1e-8, "weight_decay"_a = 0.01,
           device, fused);
@@ -193,17 +197,21 @@ void bind_optim(nb::module_& m) {
                                       "Steps scaled by averages of the gradient and of its square.")
       .def(
           "__init__",
-          [](nn::Adam* o, nb::handle params, double lr, double b1, double b2, double eps, nb::handle where,
-             bool) { new (o) nn::Adam(on(where, params), {.lr = lr, .b1 = b1, .b2 = b2, .eps = eps}); },
+          [](nb::pointer_and_handle<nn::Adam> o, nb::handle params, double lr, double b1, double b2,
+             double eps, nb::handle where, bool) {
+            new (o.p) nn::Adam(on(where, params), {.lr = lr, .b1 = b1, .b2 = b2, .eps = eps});
+            remember(o, params, lr, b1, b2, eps);
+          },
           "params"_a, "lr"_a = 0.001, "b1"_a = 0.9, "b2"_a = 0.999, "eps"_a = 1e-8, device, fused);
   nb::class_<Lamb, nn::Optimizer>(m, "LAMB", nb::dynamic_attr(),
                                   "AdamW with steps in proportion to the norm of the parameter.")
       .def(
           "__init__",
-          [](Lamb* o, nb::handle params, double lr, double b1, double b2, double eps, double weight_decay,
-             bool adam, nb::handle where, bool) {
-            new (o) Lamb(on(where, params),
-                         {.lr = lr, .b1 = b1, .b2 = b2, .eps = eps, .weight_decay = weight_decay}, adam);
+          [](nb::pointer_and_handle<Lamb> o, nb::handle params, double lr, double b1, double b2, double eps,
+             double weight_decay, bool adam, nb::handle where, bool) {
+            new (o.p) Lamb(on(where, params),
+                           {.lr = lr, .b1 = b1, .b2 = b2, .eps = eps, .weight_decay = weight_decay}, adam);
+            remember(o, params, lr, b1, b2, eps, weight_decay, adam);
           },
           "params"_a, "lr"_a = 0.001, "b1"_a = 0.9, "b2"_a = 0.999, "eps"_a = 1e-6, "weight_decay"_a = 0.0,
           "adam"_a = false, device, fused);

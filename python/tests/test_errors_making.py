@@ -158,7 +158,6 @@ def test_devices(kind, text, call):
 
 def test_pickles():
     refuses(Error, "variable n has no value", lambda: pickle.dumps(Tensor.ones(n)))
-    refuses(TypeError, "cannot pickle 'SGD' object", lambda: pickle.dumps(quern.nn.optim.SGD([a])))
     refuses(DeviceError, "NULL holds no values", lambda: pickle.dumps(Tensor.ones(2, device="NULL")))
     refuses(pickle.UnpicklingError, "truncated", lambda: pickle.loads(pickle.dumps(a)[:-20]))
     assert str(pickle.loads(pickle.dumps(ShapeError("text")))) == "text"

@@ -101,6 +101,8 @@ TABLE = [
     op("stack", lambda x, y: x.stack(y), lambda x, y: np.stack([x, y]), normal(3, 7), normal(3, 7), **TYPES),
     op("stack", lambda x, y, z: Tensor.stack(x, y, z, dim=-1), lambda *xs: np.stack(xs, -1), VECTOR, VECTOR, VECTOR),
     op("stack", lambda x, y: Tensor.stack(x, y), lambda *xs: np.stack(xs), SCALAR, SCALAR),
+    op("stack", lambda x, y: Tensor.stack([x, y], dim=1), lambda *xs: np.stack(xs, 1), VECTOR, VECTOR),
+    op("cat", lambda x, y: Tensor.cat((x, y)), lambda *xs: np.concatenate(xs), VECTOR, VECTOR),
     op("split", lambda x: x.split(3, dim=1), lambda x: np.split(x, [3, 6], 1), normal(3, 7), dtypes="bool int8 float32 float64"),
     op("split", lambda x: x.split([1, 0, 2]), lambda x: np.split(x, [1, 1]), normal(3, 2)),
     op("chunk", lambda x: x.chunk(3, dim=1), lambda x: np.split(x, [3, 6], 1), normal(3, 7)),

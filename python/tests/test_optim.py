@@ -1,5 +1,8 @@
 """Every optimiser with its options: several steps against the same formulas in NumPy, in float64."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 
@@ -314,3 +317,46 @@ def test_training_changes_what_dropout_does():
     with Context(TRAINING=1):
         dropped = layer(x).dropout(0.5).numpy()
     assert (dropped == 0).any() and not (dropped == 0).all()
+
+
+class Halving(nn.optim.Optimizer):
+    """One of a user's: each parameter is halved and halved."""
+
+    def __init__(self, params):
+        super().__init__(params, lr=0.5)
+        self.taken = self._new_optim_param()
+
+    def _step(self, params, grads):
+        changes = [self.lr * p.detach() for p in params]
+        return changes, [taken.assign(taken + change) for taken, change in zip(self.taken, changes)]
+
+
+@pytest.mark.parametrize("copied", [lambda x: pickle.loads(pickle.dumps(x)), copy.deepcopy])
+@pytest.mark.parametrize("make", [
+    lambda p: nn.optim.SGD(p, 0.1, momentum=0.9, nesterov=True), lambda p: nn.optim.SGD(p, 0.1), lambda p: nn.optim.Adam(p, 0.1),
+    lambda p: nn.optim.AdamW(p, 0.1, weight_decay=0.1), lambda p: nn.optim.LAMB(p, 0.1, adam=True),
+    lambda p: nn.optim.LARS(p, 0.1), lambda p: nn.optim.Muon(p[:1], 0.1, ns_steps=3), Halving,
+    lambda p: nn.optim.OptimizerGroup(nn.optim.SGD(p[:1], 0.1, momentum=0.9), nn.optim.Adam(p[1:], 0.1)),
+])
+def test_pickles_and_copies_go_on_where_they_were(make, copied):
+    def train(model, optimiser, steps):
+        x = Tensor(np.linspace(-1, 1, 12).reshape(4, 3).astype(np.float32))
+        with Context(TRAINING=1):
+            for _ in range(steps):
+                optimiser.zero_grad()
+                (model(x).sum(-1) - 1).square().mean().backward()
+                optimiser.step()
+        return [w.numpy() for w in nn.state.get_parameters(model)]
+
+    model = nn.Linear(3, 2)
+    optimiser = make([model.weight, model.bias])
+    train(model, optimiser, 2)
+    optimiser.lr = 0.05
+    other_model, other = copied((model, optimiser))
+    assert type(other) is type(optimiser) and other.lr.tolist() == optimiser.lr.tolist()
+    before = [w.numpy() for w in nn.state.get_parameters(model)]
+    after = train(other_model, other, 3)
+    for now, kept in zip(nn.state.get_parameters(model), before):
+        np.testing.assert_array_equal(now.numpy(), kept)
+    for ours, theirs in zip(after, train(model, optimiser, 3)):
+        np.testing.assert_array_equal(ours, theirs)

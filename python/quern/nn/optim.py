@@ -3,6 +3,25 @@
 from quern._core import LAMB, SGD, Adam, AdamW, Muon, Optimizer, Tensor, ValueError, clip_grad_norm, clip_grad_value  # noqa: A004
 
 
+def _reduce(self):
+    """For pickles and copies: how it was made, what it remembers, and what was set since."""
+    base, *made_of = self.__dict__.get("_made_of", (None,))
+    remembered = [self.lr, *base.state(self)] if base else []
+    return _restored, (type(self), base, made_of, remembered), self.__dict__
+
+
+def _restored(kind, base, made_of, remembered):
+    self = kind.__new__(kind)
+    if base:
+        base.__init__(self, *made_of)
+        for now, before in zip([self.lr, *base.state(self)], remembered):
+            now.assign(before).realize()
+    return self
+
+
+Optimizer.__reduce__ = _reduce
+
+
 class LARS(Optimizer):
     """SGD with steps in proportion to the norm of the parameter. classic: the momentum is of steps, not of gradients. pre_wd: the
     decay is of the gradient, not of the parameter. ns_steps: the momentum is made orthogonal, as Muon does. tcoef=0: SGD."""
