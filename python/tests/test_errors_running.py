@@ -264,6 +264,8 @@ def python(code, **environment):
     ("DEBUG", "abc", "quern.Error: DEBUG=abc: DEBUG is a number from 0 to 7"),
     ("BEAM", "-1", "quern.Error: BEAM=-1: BEAM is a number from 0 to 64"),
     ("DEVICE", "TOASTER", "quern.DeviceError: there is no device 'TOASTER'; there are CPU"),
+    ("CPU_VECTOR_BYTES", "48", "CPU_VECTOR_BYTES=48: expected 16, 32 or 64"),
+    ("DEFAULT_FLOAT", "int32", "DEFAULT_FLOAT=int32: DEFAULT_FLOAT is the name of a float type"),
     ("OPTS", "NOPE(1, 2)", 'there is none called "NOPE"'),
 ])
 def test_variables_of_the_environment(name, value, text):

@@ -8,6 +8,7 @@
 
 #include "quern/ir/codegen_version.h"
 #include "quern/ir/env.h"
+#include "quern/ir/error.h"
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -48,12 +49,21 @@ std::string brand() {
   return text.empty() ? "x86-64" : text;
 }
 
+int64_t widest_vectors() {
+  const int64_t given = env::CPU_VECTOR_BYTES();
+  if (given == 0) return 64;
+  if (given != 16 && given != 32 && given != 64)
+    throw Error(
+        fmt::format("CPU_VECTOR_BYTES={}: expected 16, 32 or 64, or 0 for those of the hardware", given));
+  return given;
+}
+
 Host detect() {
   const Leaf family = leaf(1), more = leaf(7), yet_more = leaf(7, 1), states = leaf(0xd, 1);
   const Leaf extended = leaf(0x80000001U), sizes = leaf(0x80000008U);
   const uint32_t saved = has(family.c, 27) ? saved_registers() : 0;
   const bool avx = has(family.c, 28) && (saved & 0x6U) == 0x6U;
-  const int64_t widest = env::CPU_VECTOR_BYTES() > 0 ? env::CPU_VECTOR_BYTES() : 64;
+  const int64_t widest = widest_vectors();
   const bool avx2 = avx && has(more.b, 5) && widest >= 32;
   const bool avx512 = avx && has(more.b, 16) && (saved & 0xe0U) == 0xe0U && widest >= 64;
   // Not what differs between the cores of a machine: leaf 1 has a core's number in b.
