@@ -44,7 +44,7 @@ def main() -> int:
             continue
         wrong = _works(name)
         if wrong:
-            print(f"  {name:8} missing: {_MISSING.get(name, '')}{' - ' if name in _MISSING else ''}{wrong}")
+            print(f"  {name:8} missing: {wrong.removeprefix(name + ': ')}")
             continue
         mark = " (default)" if name == Device.DEFAULT else ""
         default_works = default_works or bool(mark)
