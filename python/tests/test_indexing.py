@@ -89,3 +89,12 @@ def test_gather_and_scatter():
     s = Tensor.zeros(2).scatter_reduce(0, Tensor([0, 0, 1]), Tensor([1.0, 2.0, 3.0]), "sum")
     assert s.tolist() == [3, 3]
     assert Tensor([1.0, 2.0]).masked_fill(Tensor([True, False]), -1).tolist() == [-1, 2]
+
+
+@pytest.mark.parametrize("rows", range(5, 9))
+def test_one_column_set_several_times(rows):
+    """A choice between vectors of bools, which LLVM 19 does not end to simplify unless it is written as arithmetic."""
+    for row in range(rows):
+        x = Tensor.zeros(rows, 1)
+        x[row, [0, 0, 0]] = 3
+        assert x.tolist() == [[3.0 * (i == row)] for i in range(rows)]

@@ -64,12 +64,20 @@ UOps parts_of(const UOp& value, DType dtype) {
   return parts;
 }
 
+// The neutral element and another one are the other one; but 0.0 + -0.0 is 0.0.
+bool is_neutral(Op op, const UOp& start) {
+  return start.is_const() && !(op == Op::ADD && start.dtype().is_float()) &&
+         start.value() == identity_element(op, start.dtype().scalar());
+}
+
 UOp combined(Op op, UOp so_far, const UOp& value, Rounding rounding) {
   const Scalar kind = so_far.dtype().kind();
   const bool fuses =
       rounding == Rounding::fused && op == Op::ADD && (kind == Scalar::Float32 || kind == Scalar::Float64);
   for (const UOp& part : parts_of(value, so_far.dtype())) {
-    if (fuses && part.op() == Op::MUL)
+    if (is_neutral(op, so_far))
+      so_far = part;
+    else if (fuses && part.op() == Op::MUL)
       so_far = UOp::alu(Op::MULACC, {part.src(0), part.src(1), so_far});
     else
       so_far = UOp::alu(op, {so_far, part});

@@ -6,6 +6,8 @@
 #include <llvm/CodeGen/Passes.h>
 #include <llvm/CodeGen/TargetPassConfig.h>
 #include <llvm/ExecutionEngine/Orc/JITTargetMachineBuilder.h>
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/InstIterator.h>
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/Module.h>
 #include <llvm/MC/MCSubtargetInfo.h>
@@ -121,6 +123,27 @@ const char* passes_for(const LinearProgram& program) {
   return vectors ? kPassesOfVectors : kPasses;
 }
 
+// A vector of bools that one bool chooses: LLVM 19 may take such a choice apart and put it together again
+// without end. As arithmetic it does not.
+void spread_conditions(llvm::Module& module) {
+  std::vector<llvm::SelectInst*> found;
+  for (llvm::Function& function : module)
+    for (llvm::Instruction& i : llvm::instructions(function))
+      if (auto* const choice = llvm::dyn_cast<llvm::SelectInst>(&i);
+          choice != nullptr && choice->getType()->isVectorTy() && choice->getType()->isIntOrIntVectorTy(1) &&
+          !choice->getCondition()->getType()->isVectorTy())
+        found.push_back(choice);
+  for (llvm::SelectInst* choice : found) {
+    llvm::IRBuilder<> b(choice);
+    const auto lanes = llvm::cast<llvm::FixedVectorType>(choice->getType())->getElementCount();
+    llvm::Value* mask = b.CreateVectorSplat(lanes, choice->getCondition());
+    llvm::Value* both = b.CreateOr(b.CreateAnd(mask, choice->getTrueValue()),
+                                   b.CreateAnd(b.CreateNot(mask), choice->getFalseValue()));
+    choice->replaceAllUsesWith(both);
+    choice->eraseFromParent();
+  }
+}
+
 void optimise(llvm::Module& module, llvm::TargetMachine& target, const char* list) {
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
@@ -135,6 +158,7 @@ void optimise(llvm::Module& module, llvm::TargetMachine& target, const char* lis
   llvm::ModulePassManager pipeline;
   succeed(passes.parsePassPipeline(pipeline, list));
   pipeline.run(module, modules);
+  spread_conditions(module);
 }
 
 LlvmOptions::Vectors vectors_of(const llvm::TargetMachine& machine) {
