@@ -24,13 +24,6 @@ class Extended : public nn::Optimizer {
   Extended(const Params& params, double lr) : Optimizer("Optimizer", params, lr) {}
   using Optimizer::zeros;
 
-  // What an optimiser was made of, to make another one of when it is read from a pickle: its class here, and
-  // the arguments.
-  template <class T, class... Settings>
-  void remember(nb::pointer_and_handle<T> self, nb::handle params, Settings... settings) {
-    self.h.attr("_made_of") = nb::make_tuple(nb::type<T>(), nb::list(params), settings...);
-  }
-
   Params schedule(nb::handle self) {
     self_ = self;
     return schedule_step();

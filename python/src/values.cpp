@@ -3,6 +3,7 @@
 #include <sstream>
 
 #include "python/src/arrays.h"
+#include "quern/engine/data.h"
 #include "quern/engine/outputs.h"
 #include "quern/engine/realize.h"
 #include "quern/ir/movement.h"
@@ -44,19 +45,9 @@ struct Values {
   DType dtype;
 };
 
-// One number is read from a copy if it is not in memory yet: backward() may follow, also for tensors that
-// nobody said require a gradient.
-Tensor not_cut_off(const Tensor& x) {
-  const UOp u = x.uop();
-  const bool is_lazy = memory_base(u).op() != Op::BUFFER && !base_of(u).is_const();
-  return is_lazy && u.dtype().is_float() && elements_in(u.shape()).equals(1) ? Tensor(contiguous(u)) : x;
-}
-
-Values values_of(const Tensor& given) {
-  return without_lock([&] {
-    const Tensor x = not_cut_off(given);
-    return Values{x.bytes(), known_sizes(with_values(x.uop()).shape()), x.dtype()};
-  });
+Values values_of(const Tensor& x) {
+  return without_lock(
+      [&] { return Values{x.bytes(), known_sizes(with_values(x.uop()).shape()), x.dtype()}; });
 }
 
 nb::object nested(const Values& values, size_t axis, size_t& at) {
@@ -102,8 +93,7 @@ struct HostMemory {
   std::byte* at;
 };
 HostMemory host_memory(const Tensor& given) {
-  Tensor x = given;
-  x.realize();
+  Tensor x(values_in_memory(given));
   const Texts devices = x.devices();
   if (devices.size() != 1 || !Device::get(devices[0]).is_host_memory()) x = x.to("CPU").realize();
   UOp u = with_values(x.uop());
@@ -118,6 +108,7 @@ HostMemory host_memory(const Tensor& given) {
 }
 
 nb::object shared_array(const Tensor& x) {
+  if (x.numel() == Dim(0)) return owning_array<nb::array_api>(values_of(x));  // nothing is nowhere
   auto* const kept = new HostMemory(without_lock([&] { return host_memory(x); }));
   const nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<HostMemory*>(p); });
   const Ints sizes = known_sizes(kept->node.shape());
@@ -139,7 +130,7 @@ Tensor from_shared(nb::handle data) {
 }
 
 Const one_element(const Tensor& x) {
-  return without_lock([&] { return not_cut_off(x).item_const(); });
+  return without_lock([&] { return x.item_const(); });
 }
 
 nb::object item(const Tensor& x) { return number_of(one_element(x), x.dtype()); }

@@ -1,5 +1,8 @@
 """Gradients, assignment, settings and counters."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 
@@ -116,3 +119,17 @@ def test_a_maximum_is_found_again(function):
             wide = steps("float64")
     for got, want in zip(narrow, wide):
         np.testing.assert_allclose(got, want, rtol=0, atol=1e-4 * abs(want).max())
+
+
+@pytest.mark.parametrize("read", [
+    Tensor.numpy, Tensor.tolist, Tensor.data, Tensor.tobytes, np.asarray, np.from_dlpack, pickle.dumps, copy.deepcopy, repr,
+    lambda y: [part.item() for part in y],
+])
+@pytest.mark.parametrize("said", [True, None])
+def test_reading_does_not_cut_off(read, said):
+    x = Tensor([1.0, 2.0], requires_grad=said)
+    y = x * 2
+    read(y)
+    read(x * 2)
+    (y + x).sum().backward()
+    assert x.grad.tolist() == [3, 3] and y.tolist() == [2, 4]

@@ -122,3 +122,9 @@ def test_threads():
     for t in threads:
         t.join()
     assert results == {i: i * 64.0**3 for i in range(4)}
+
+
+@pytest.mark.parametrize("shape", [(0,), (0, 3), (3, 0), (2, 0, 4)])
+def test_nothing_by_dlpack(shape):
+    assert np.from_dlpack(Tensor.zeros(*shape)).shape == shape
+    assert Tensor.from_dlpack(Tensor.zeros(*shape)).shape == shape

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -13,6 +14,7 @@
 #include "quern/ir/node_map.h"
 #include "quern/ir/sharding.h"
 #include "quern/runtime/buffer.h"
+#include "quern/tensor/assign.h"
 #include "quern/tensor/live.h"
 #include "quern/tensor/tensor.h"
 
@@ -116,23 +118,27 @@ Tensor Tensor::from_file(const std::string& path, std::optional<Shape> shape, DT
   return Tensor(quern::reshape(memory_on("DISK:" + path, dtype, elements), sizes_of(*shape)));
 }
 
-// One number that depends on what is trained: reading it must not cut it off from that, since backward() may
-// follow.
-static bool may_be_a_loss(const UOp& value) {
-  if (!value.dtype().is_float() || !elements_in(value.shape()).equals(1)) return false;
-  NodeSet trained;
-  for (const auto& state : detail::states_with_grad()) trained.insert(base_of(state->get()));
-  bool found = false;
-  walk(value, [&](const UOp& u) { found = found || trained.contains(u); });
-  return found;
+// Reading a tensor does not cut it off from what it was computed of: backward() may follow.
+UOp values_in_memory(const Tensor& x) {
+  const UOp value = x.uop();
+  const bool computed = memory_base(value).op() != Op::BUFFER && !base_of(value).is_const();
+  if (!computed) return value;
+  const bool is_symbolic = !std::ranges::all_of(value.shape(), [](const UOp& n) { return n.is_int_const(); });
+  if (!value.dtype().is_float() || memory_base(value).op() == Op::AFTER || is_symbolic)
+    return x.realize().uop();
+  if (UOp before = x.state()->read_before(value)) return before;
+  // A node of its own, which no other tensor has: nothing else ends here.
+  const Tensor copy =
+      detail::in_new_memory("read", Tensor(value.op() == Op::CONTIGUOUS ? value.src(0) : value));
+  const UOp memory = copy.realize().uop();
+  x.state()->keep_read(value, memory);
+  return memory;
 }
 
 std::vector<std::byte> Tensor::bytes() const {
-  Recording::refuse("values are read (to_vector, item, printing)",
+  Recording::refuse("values are read (numpy, item, to_vector)",
                     "return the tensor, and read it when the function has returned");
-  const UOp lazy = uop();
-  if (memory_base(lazy).op() != Op::BUFFER && !base_of(lazy).is_const() && !may_be_a_loss(lazy)) realize();
-  const UOp value = on_a_device_that_computes(with_values(uop()));
+  const UOp value = on_a_device_that_computes(with_values(values_in_memory(*this)));
   wide elements = 1;
   for (const int64_t s : known_sizes(value.shape())) elements *= s;
   std::vector<std::byte> result(static_cast<size_t>(elements * value.dtype().bytes()));

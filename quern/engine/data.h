@@ -13,4 +13,8 @@ namespace quern {
 Tensor tensor_in_place(std::span<std::byte> bytes, const Shape& shape, DType dtype,
                        const std::shared_ptr<void>& keep_alive);
 
+// A node over memory that holds the values of a tensor, which need not be the tensor's own: if it was
+// computed, it stays what it is.
+UOp values_in_memory(const Tensor& x);
+
 }  // namespace quern

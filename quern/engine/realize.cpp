@@ -1,11 +1,15 @@
 #include "quern/engine/realize.h"
 
+#include <algorithm>
 #include <new>
 
 #include "quern/engine/describe.h"
 #include "quern/engine/outputs.h"
 #include "quern/engine/recording.h"
 #include "quern/engine/run.h"
+#include "quern/ir/node_map.h"
+#include "quern/ir/sharding.h"
+#include "quern/tensor/live.h"
 #include "quern/tensor/tensor.h"
 
 namespace quern {
@@ -28,6 +32,12 @@ void run(const Outputs& outputs) try {
   throw Error("out of memory while a graph was compiled or run");
 }
 
+UOps substituted(const UOps& roots, const std::unordered_map<UOp, UOp>& map) {
+  if (map.empty()) return roots;
+  const UOp now = UOp::sink(roots).substitute(map);
+  return {now.src().begin(), now.src().end()};
+}
+
 // In a recording, writes from before it are run first, and by themselves.
 UOps after_older_writes(const UOps& roots) {
   const Recording* recording = Recording::current();
@@ -36,20 +46,53 @@ UOps after_older_writes(const UOps& roots) {
   const Recording::Pause pause;
   const Outputs outputs = outputs_for(older, false, live_uops());
   run(outputs);
-  const UOp now = UOp::sink(roots).substitute(outputs.replaced);
-  return {now.src().begin(), now.src().end()};
+  return substituted(roots, outputs.replaced);
+}
+
+// What was read before is not computed again. Tensors that are asked for now, and those that depend on memory
+// that is written now, become what was read: their graphs end here.
+UOps with_reads(const UOps& roots) {
+  if (Recording::current() != nullptr) return roots;
+  const std::unordered_map<UOp, UOp> reads = live_reads();
+  std::unordered_map<UOp, UOp> ended;
+  if (reads.empty()) return roots;
+  NodeSet written;
+  std::unordered_map<UOp, UOp> used;
+  UOps run_now = roots;  // and what is written for them
+  walk(UOp::sink(roots), [&](const UOp& u) {
+    if (u.op() == Op::AFTER) written.insert(memory_base(u.src(0))), run_now.push_back(u);
+    if (const auto read = reads.find(u); read != reads.end()) used.insert(*read);
+  });
+  const auto reads_written = [&](const UOp& value) {
+    bool found = false;
+    walk(value, [&](const UOp& u) { found = found || written.contains(u); });
+    return found;
+  };
+  UOps all;
+  for (const auto& [value, memory] : reads) all.push_back(value);
+  const bool some_are_written = reads_written(UOp::sink(all));
+  for (const auto& [value, memory] : reads)
+    if (std::ranges::find(roots, value) != roots.end() || (some_are_written && reads_written(value)))
+      ended.emplace(value, memory);
+  UOps now = substituted(run_now, used);
+  for (size_t i = 0; i < run_now.size(); i++)
+    if (!same(run_now[i], now[i])) ended.emplace(run_now[i], now[i]);
+  replace_live(ended);
+  now.resize(roots.size());
+  return now;
 }
 
 }  // namespace
 
 void realize(const UOps& roots) {
   const std::lock_guard lock(engine_lock());
-  run(outputs_for(after_older_writes(roots), false, live_uops()));
+  const UOps now = after_older_writes(with_reads(roots));
+  run(outputs_for(now, false, live_uops()));
 }
 
 UOp realize_copy(const UOp& root) {
   const std::lock_guard lock(engine_lock());
-  const UOp now = after_older_writes({root}).front();
+  const UOp now = after_older_writes(with_reads({root})).front();
   const Outputs outputs = outputs_for({now}, true, live_uops());
   run(outputs);
   return outputs.replaced.at(now);

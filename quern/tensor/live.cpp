@@ -20,6 +20,7 @@ struct Live {
   std::unordered_map<const Node*, std::vector<TensorState*>> by_base;
   uint64_t next_serial = 0, last_change = 0;
   std::atomic<uint64_t> lazy_version{0};
+  std::atomic<int64_t> reads{0};  // tensors that have one
 
   static Live& instance() {
     static Live* live = new Live;  // NOLINT: tensors may outlive static destruction
@@ -47,8 +48,14 @@ struct Live {
     leave(s);
     if (another_value) s.changed_ = ++last_change, s.by_ = std::this_thread::get_id();
     freed.push_back(std::exchange(s.uop_, std::move(value)));
+    if (another_value || memory_base(s.uop_).op() == Op::BUFFER) set_read(s, {}, freed);
     enter(s);
   }
+  void set_read(TensorState& s, const UOp& memory, UOps& freed) {
+    reads.fetch_add((memory ? 1 : 0) - (s.read_ ? 1 : 0), std::memory_order_relaxed);
+    freed.push_back(std::exchange(s.read_, memory));
+  }
+  static const UOp& read(const TensorState& s) { return s.read_; }
   std::vector<TensorState*> in_order() const {
     std::vector<TensorState*> all;
     for (const auto& [base, list] : by_base) all.insert(all.end(), list.begin(), list.end());
@@ -78,6 +85,7 @@ TensorState::~TensorState() {
   Live& live = Live::instance();
   const std::lock_guard guard(live.lock);
   live.leave(*this);
+  if (read_) live.reads.fetch_sub(1, std::memory_order_relaxed);
 }
 
 UOp TensorState::get() const {
@@ -90,6 +98,17 @@ void TensorState::set(UOp value) {
   Live& live = Live::instance();
   const std::lock_guard guard(live.lock);
   live.change(*this, std::move(value), freed, true);
+}
+
+void TensorState::keep_read(const UOp& value, const UOp& memory) {
+  UOps freed;
+  Live& live = Live::instance();
+  const std::lock_guard guard(live.lock);
+  if (same(uop_, value)) live.set_read(*this, memory, freed);
+}
+UOp TensorState::read_before(const UOp& value) const {
+  const std::lock_guard guard(Live::instance().lock);
+  return same(uop_, value) ? read_ : UOp();
 }
 
 uint64_t& made_inside() {
@@ -143,6 +162,18 @@ std::vector<std::shared_ptr<TensorState>> states_with_grad() {
 }
 
 }  // namespace detail
+
+std::unordered_map<UOp, UOp> live_reads() {
+  using detail::Live;
+  std::unordered_map<UOp, UOp> result;
+  Live& live = Live::instance();
+  if (live.reads.load(std::memory_order_relaxed) == 0) return result;
+  const std::lock_guard guard(live.lock);
+  for (const auto& [base, list] : live.by_base)
+    for (const detail::TensorState* s : list)
+      if (Live::read(*s)) result.emplace(Live::uop(*s), Live::read(*s));
+  return result;
+}
 
 void replace_live(const std::unordered_map<UOp, UOp>& map) {
   using detail::Live;

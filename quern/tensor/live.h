@@ -23,12 +23,18 @@ struct TensorState : std::enable_shared_from_this<TensorState> {
   UOp get() const;
   void set(UOp value);
 
+  // Values that were read: what was computed for that stays in memory, beside the graph, which gradients go
+  // through. `value` is what get() gave.
+  void keep_read(const UOp& value, const UOp& memory);
+  UOp read_before(const UOp& value) const;  // the memory; none if it was not read
+
   std::optional<bool> requires_grad;  // none: nothing was said
   std::shared_ptr<TensorState> grad;
 
  private:
   friend struct Live;
   UOp uop_;
+  UOp read_;              // memory with its values, if they were read
   size_t place_ = 0;      // in its list of tensors over one base
   uint64_t serial_ = 0;   // the order in which they were made
   uint64_t changed_ = 0;  // when it was set last, or what it is a view of was written
@@ -53,6 +59,9 @@ std::vector<std::shared_ptr<TensorState>> changed_since(const LiveMark& mark);
 std::vector<std::weak_ptr<TensorState>> states_made_inside(uint64_t number);
 
 }  // namespace detail
+
+// The values of live tensors that were read and are not in memory otherwise, and where they are.
+std::unordered_map<UOp, UOp> live_reads();
 
 // All occurrences of the keys, in the graphs of all live tensors, become their values.
 void replace_live(const std::unordered_map<UOp, UOp>& map);

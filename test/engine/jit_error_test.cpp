@@ -63,7 +63,7 @@ TEST(JitErrors, ValuesReadInside) {
   f(row({1, 2}));
   EXPECT_EQ(
       error_of([&] { f(row({1, 2})); }),
-      "jit: inside the function values are read (to_vector, item, printing), which a replay cannot repeat: "
+      "jit: inside the function values are read (numpy, item, to_vector), which a replay cannot repeat: "
       "return the tensor, and read it when the function has returned");
   EXPECT_FALSE(f.is_captured());
 }

@@ -43,11 +43,39 @@ TEST(Realize, ValuesGoIntoMemory) {
   const Tensor x = counting({2, 3});
   const Tensor y = (x + 1.0) * x;
   EXPECT_FALSE(in_memory(y));
-  EXPECT_THAT(y.to_vector<float>(), ElementsAre(0, 2, 6, 12, 20, 30));
+  y.realize();
   EXPECT_TRUE(in_memory(y));
+  EXPECT_THAT(y.to_vector<float>(), ElementsAre(0, 2, 6, 12, 20, 30));
   EXPECT_THAT(y.sum(1).to_vector<float>(), ElementsAre(8, 62));
   EXPECT_THAT(y.permute({1, 0}).to_vector<float>(), ElementsAre(0, 12, 2, 20, 6, 30));
   EXPECT_TRUE(in_memory(y.permute({1, 0})));
+}
+
+TEST(Realize, WhatIsReadIsComputedOnceAndStaysWhatItWas) {
+  const Tensor x = Tensor::from(std::vector<float>{1, 2}).set_requires_grad();
+  const Tensor y = x * 2.0;
+  EXPECT_THAT(y.to_vector<float>(), ElementsAre(2, 4));
+  const int64_t before = GlobalCounters::kernels;
+  EXPECT_THAT(y.to_vector<float>(), ElementsAre(2, 4));
+  EXPECT_EQ(GlobalCounters::kernels, before);
+  const Tensor z = y * 3.0;
+  EXPECT_EQ(z.to_vector<float>(), (std::vector<float>{6, 12}));
+  EXPECT_EQ(GlobalCounters::kernels, before + 1);
+  (y + z + x).sum().backward();
+  EXPECT_THAT(x.grad()->to_vector<float>(), ElementsAre(9, 9));
+}
+
+// A value that was read is that of then, whatever is written to what it was computed of; nothing is computed
+// for that.
+TEST(Realize, WhatWasReadOutlivesWrites) {
+  const Tensor x = Tensor::from(std::vector<float>{1, 2}).realize();
+  const Tensor y = x * 2.0, other = x * 3.0;
+  EXPECT_THAT(y.to_vector<float>(), ElementsAre(2, 4));
+  x.assign(y + other).realize();
+  EXPECT_TRUE(in_memory(y));
+  EXPECT_THAT(y.to_vector<float>(), ElementsAre(2, 4));
+  EXPECT_THAT(other.to_vector<float>(), ElementsAre(3, 6));
+  EXPECT_THAT(x.to_vector<float>(), ElementsAre(5, 10));
 }
 
 TEST(Realize, WhatSharesTheRealisedPartSeesTheMemory) {
