@@ -22,6 +22,11 @@ std::string path_of(nb::handle h) {
   return nb::cast<std::string>(nb::module_::import_("os").attr("fspath")(h));
 }
 
+// Not all texts of files are UTF-8.
+nb::object text_object(const std::string& text) {
+  return nb::steal(PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace"));
+}
+
 nb::object value_of(const io::GgufValue& v) {
   if (const auto* list = std::get_if<std::vector<io::GgufValue>>(&v.value)) {
     nb::list all;
@@ -32,14 +37,54 @@ nb::object value_of(const io::GgufValue& v) {
       [](const auto& x) -> nb::object {
         using T = std::decay_t<decltype(x)>;
         if constexpr (std::is_same_v<T, std::string>)
-          // not all texts of such files are UTF-8
-          return nb::steal(PyUnicode_DecodeUTF8(x.data(), static_cast<Py_ssize_t>(x.size()), "replace"));
+          return text_object(x);
         else if constexpr (std::is_same_v<T, std::vector<io::GgufValue>>)
           return nb::none();
         else
           return nb::cast(x);
       },
       v.value);
+}
+
+// What was saved, of the objects before it.
+nb::object object_of(const io::TorchItems& container, const std::vector<nb::object>& objects) {
+  using Kind = io::TorchItems::Kind;
+  const std::vector<uint32_t>& items = container.items;
+  if (container.kind == Kind::Dict) {
+    nb::dict all;
+    for (size_t i = 0; i < items.size(); i += 2) all[objects[items[i]]] = objects[items[i + 1]];
+    return all;
+  }
+  nb::list all;
+  for (const uint32_t i : items) all.append(objects[i]);
+  switch (container.kind) {
+    case Kind::Tuple: return nb::tuple(all);
+    case Kind::Set: return nb::steal(PySet_New(all.ptr()));
+    case Kind::FrozenSet: return nb::steal(PyFrozenSet_New(all.ptr()));
+    default: return all;
+  }
+}
+
+nb::object object_of(const io::TorchValues& values) {
+  std::vector<nb::object> objects;
+  objects.reserve(values.size());
+  for (const io::TorchValue& v : values)
+    objects.push_back(std::visit(
+        [&](const auto& x) -> nb::object {
+          using T = std::decay_t<decltype(x)>;
+          if constexpr (std::is_same_v<T, std::monostate>)
+            return nb::none();
+          else if constexpr (std::is_same_v<T, std::string>)
+            return text_object(x);
+          else if constexpr (std::is_same_v<T, io::TorchBytes>)
+            return nb::bytes(x.bytes.data(), x.bytes.size());
+          else if constexpr (std::is_same_v<T, io::TorchItems>)
+            return object_of(x, objects);
+          else
+            return nb::cast(x);
+        },
+        v));
+  return objects.back();
 }
 
 }  // namespace
@@ -53,7 +98,6 @@ void bind_io(nb::module_& m) {
   };
   for (const Reader& r :
        {Reader{"safe_load", &io::safe_load, "The tensors of a file of safetensors, by name.", "fn"},
-        Reader{"torch_load", &io::torch_load, "The tensors of a checkpoint of PyTorch, by name.", "t"},
         Reader{"npz_load", &io::npz_load, "The arrays of a file .npz, by name.", "fn"}})
     m.def(
         r.name,
@@ -62,6 +106,16 @@ void bind_io(nb::module_& m) {
           return without_lock([&] { return read(path); });
         },
         nb::arg(r.argument), r.doc);
+  m.def(
+      "torch_load",
+      [](nb::handle t) {
+        const std::string path = path_of(t);
+        return object_of(without_lock([&] { return io::torch_load_nested(path); }));
+      },
+      "t"_a,
+      "What torch.save was given, nested as it was: dictionaries, lists, tensors, numbers, texts. Nothing of "
+      "the "
+      "file is run.");
   m.def(
       "safe_load_metadata", [](nb::handle fn) { return io::safe_load_metadata(path_of(fn)); }, "t"_a,
       "What a file of safetensors says beside its tensors.");

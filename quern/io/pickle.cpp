@@ -190,7 +190,7 @@ class Machine {
       case APPEND: extend(Kind::List, pop(1)); return true;
       case APPENDS: extend(Kind::List, pop_to_mark()); return true;
       case EMPTY_SET: make(Kind::Set); return true;
-      case FROZENSET: make(Kind::Set, pop_to_mark()); return true;
+      case FROZENSET: make(Kind::FrozenSet, pop_to_mark()); return true;
       case ADDITEMS: extend(Kind::Set, pop_to_mark()); return true;
       case EMPTY_DICT: make(Kind::Dict); return true;
       case DICT: {
@@ -301,16 +301,33 @@ class Machine {
     if (called == "collections.OrderedDict" || called == "collections.defaultdict")
       make(Kind::Dict, pairs(arguments));
     else if (called.ends_with(".set") || called.ends_with(".frozenset"))
-      make(Kind::Set);
+      make(called.ends_with(".set") ? Kind::Set : Kind::FrozenSet, listed(arguments));
     else
       make(Kind::Call, {function, arguments});
   }
 
+  // Each item took a byte at least; a pickle that has more of them copies the same list again and again.
+  void count_copies(size_t items) {
+    copies_ += items;
+    if (copies_ > in_.position()) in_.refuse("a pickle copies its lists too often");
+  }
+
+  // Of set([a, b, ...]), as protocols before 4 have it.
+  std::vector<uint32_t> listed(uint32_t arguments) {
+    const Pickled& tuple = pickle_[arguments];
+    if (tuple.items.empty()) return {};
+    const Pickled& list = pickle_[tuple.items[0]];
+    if (list.kind != Kind::List) in_.refuse(fmt::format("a pickle makes a set of a {}", name(list.kind)));
+    count_copies(list.items.size());
+    return list.items;
+  }
+
   // Of OrderedDict([[key, value], ...]), which old versions of Python wrote.
-  std::vector<uint32_t> pairs(uint32_t arguments) const {
+  std::vector<uint32_t> pairs(uint32_t arguments) {
     std::vector<uint32_t> all;
     const Pickled& tuple = pickle_[arguments];
     if (tuple.items.empty() || pickle_[tuple.items[0]].kind != Kind::List) return all;
+    count_copies(pickle_[tuple.items[0]].items.size());
     for (const uint32_t pair : pickle_[tuple.items[0]].items) {
       if (pickle_[pair].items.size() != 2) in_.refuse("a pickle makes a dictionary of what are no pairs");
       all.insert(all.end(), pickle_[pair].items.begin(), pickle_[pair].items.end());
@@ -324,14 +341,15 @@ class Machine {
   std::vector<uint32_t> stack_;
   std::vector<size_t> marks_;  // how much was on the stack
   std::unordered_map<uint32_t, uint32_t> memo_;
+  uint64_t copies_ = 0;
 };
 
 }  // namespace
 
 const char* name(Pickled::Kind kind) {
-  constexpr std::array<const char*, 13> kNames = {"None",   "bool",  "int",       "float", "text",
-                                                  "bytes",  "tuple", "list",      "set",   "dict",
-                                                  "global", "call",  "persistent"};
+  constexpr std::array<const char*, 14> kNames = {"None",  "bool",   "int",  "float",     "text",
+                                                  "bytes", "tuple",  "list", "set",       "frozenset",
+                                                  "dict",  "global", "call", "persistent"};
   return kNames[static_cast<size_t>(kind)];
 }
 

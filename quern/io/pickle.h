@@ -21,6 +21,7 @@ struct Pickled {
     Tuple,
     List,
     Set,
+    FrozenSet,
     Dict,        // items: key, value, key, value, ...
     Global,      // text: "module.name"
     Call,        // items: the function, its arguments as a tuple
@@ -42,7 +43,7 @@ struct Pickle {
   const Pickled& operator[](uint32_t i) const { return values[i]; }
 };
 
-// Protocols 2 to 5. OrderedDict, defaultdict and set become Dict and Set. An Error names what `is_allowed`
+// Protocols 2 to 5. OrderedDict and defaultdict become Dict. An Error names what `is_allowed`
 // refuses, by its module and its name.
 Pickle read_pickle(ByteReader& in, bool (*is_allowed)(const std::string& global));
 

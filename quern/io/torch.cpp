@@ -21,8 +21,9 @@ namespace {
 using Kind = Pickled::Kind;
 
 constexpr int kMostPickleDepth = 64;
-constexpr uint64_t kMostUses =
-    16;  // of each value: a list may contain a list twice that contains a list twice ...
+// Names for each reference in a file: a list may contain a list twice that contains a list twice ...
+constexpr uint64_t kMostNames = 16;
+constexpr uint64_t kMostCopies = 16;  // of each byte of a pickle
 
 constexpr std::array<DTypeName, 10> kStorages = {{{"torch.FloatStorage", dtypes::float32},
                                                   {"torch.DoubleStorage", dtypes::float64},
@@ -56,7 +57,8 @@ constexpr const char *kTensor = "torch._utils._rebuild_tensor_v2",
                      *kParameter = "torch._utils._rebuild_parameter",
                      *kParameterWithState = "torch._utils._rebuild_parameter_with_state",
                      *kOfClass = "torch._tensor._rebuild_from_type_v2";
-// Besides storages, dtypes and tensors: containers, and values that are no tensors and left out.
+constexpr const char *kSize = "torch.Size", *kDevice = "torch.device", *kEncoded = "_codecs.encode";
+// Besides storages, dtypes and tensors: containers, and values that are no tensors.
 constexpr std::array<const char*, 18> kHarmless = {"collections.OrderedDict",
                                                    "collections.defaultdict",
                                                    "builtins.set",
@@ -71,9 +73,9 @@ constexpr std::array<const char*, 18> kHarmless = {"collections.OrderedDict",
                                                    "__builtin__.dict",
                                                    "__builtin__.int",
                                                    "__builtin__.float",
-                                                   "_codecs.encode",
-                                                   "torch.Size",
-                                                   "torch.device",
+                                                   kEncoded,
+                                                   kSize,
+                                                   kDevice,
                                                    "torch.Tensor"};
 
 template <size_t count>
@@ -109,12 +111,20 @@ class Checkpoint {
     const Held held = unpacked(*entry("data.pkl"), file_, keep_alive_, true);
     ByteReader in(held.bytes, file, "PyTorch");
     pickle_ = read_pickle(in, is_allowed);
+    pickle_size_ = held.bytes.size();
+  }
+
+  TorchValues nested() {
+    places_.resize(pickle_.values.size());
+    place("", pickle_.root, 0);
+    return std::move(values_);
   }
 
   StateDict tensors() {
-    StateDict all;
-    collect("", pickle_.root, 0, all);
-    return all;
+    const TorchValues all = nested();
+    StateDict found;
+    collect("", all, all.size() - 1, found);
+    return found;
   }
 
  private:
@@ -140,28 +150,148 @@ class Checkpoint {
     return before.empty() ? name : before + "." + name;
   }
 
-  void collect(const std::string& path, uint32_t at, int depth, StateDict& all) {
-    const Pickled& value = pickle_[at];
-    if (depth > kMostPickleDepth) refuse(fmt::format("'{}' is nested too deeply", path));
-    if (++seen_ > kMostUses * pickle_.values.size()) refuse("its values contain each other too often");
-    if (value.kind == Kind::List || value.kind == Kind::Tuple) {
-      for (size_t i = 0; i < value.items.size(); i++)
-        collect(joined(path, std::to_string(i)), value.items[i], depth + 1, all);
-    } else if (value.kind == Kind::Dict) {
-      for (size_t i = 0; i < value.items.size(); i += 2)
-        collect(joined(path, key(value.items[i], path)), value.items[i + 1], depth + 1, all);
-    } else if (value.kind == Kind::Call && is_tensor_maker(pickle_[value.items[0]].text)) {
-      if (!all.emplace(path, tensor(path, value.items[0], value.items[1])).second)
-        refuse(fmt::format("there are two tensors '{}'", path));
+  // ---- Names with dots
+
+  void collect(const std::string& path, const TorchValues& all, size_t at, StateDict& found) {
+    if (++names_ > kMostNames * (all.size() + references_)) refuse("its values contain each other too often");
+    if (const auto* tensor = std::get_if<Tensor>(&all[at])) {
+      if (!found.emplace(path, *tensor).second) refuse(fmt::format("there are two tensors '{}'", path));
+      return;
+    }
+    const auto* container = std::get_if<TorchItems>(&all[at]);
+    if (container == nullptr) return;
+    const std::vector<uint32_t>& items = container->items;
+    switch (container->kind) {
+      case TorchItems::Kind::List:
+      case TorchItems::Kind::Tuple:
+        for (size_t i = 0; i < items.size(); i++)
+          collect(joined(path, std::to_string(i)), all, items[i], found);
+        break;
+      case TorchItems::Kind::Dict:
+        for (size_t i = 0; i < items.size(); i += 2)
+          collect(joined(path, key(all[items[i]], path)), all, items[i + 1], found);
+        break;
+      case TorchItems::Kind::Set:
+      case TorchItems::Kind::FrozenSet: break;  // without order, so without names
     }
   }
 
-  std::string key(uint32_t at, const std::string& path) const {
-    const Pickled& value = pickle_[at];
-    if (value.kind == Kind::Text) return value.text;
-    if (value.kind == Kind::Int) return std::to_string(value.integer);
-    refuse(fmt::format("the dictionary '{}' has a {} as a key", path, name(value.kind)));
+  std::string key(const TorchValue& value, const std::string& path) const {
+    if (const auto* text = std::get_if<std::string>(&value)) return *text;
+    if (const auto* number = std::get_if<int64_t>(&value)) return std::to_string(*number);
+    refuse(fmt::format("the dictionary '{}' has a key that is neither a text nor an integer", path));
   }
+
+  // ---- Values
+
+  struct Place {
+    enum class State : uint8_t { New, Open, Done } state = State::New;
+    bool is_key = false;  // it may be the key of a dictionary: it never changes
+    uint32_t at = 0;
+    int height = 0;  // of what is nested in it
+  };
+
+  // Where the value stands, which is made when it is met first, and stands behind all that it refers to.
+  const Place& place(const std::string& path, uint32_t of, int depth) {
+    if (const Pickled& v = pickle_[of]; v.kind == Kind::Call && pickle_[v.items[0]].text == kSize) {
+      argument(path, pickle_[v.items[1]], 0, Kind::Tuple);
+      of = pickle_[v.items[1]].items[0];
+    }
+    Place& p = places_[of];
+    if (p.state == Place::State::Open) refuse(fmt::format("'{}' contains itself", path));
+    if (depth + p.height > kMostPickleDepth) refuse(fmt::format("'{}' is nested too deeply", path));
+    if (p.state == Place::State::Done) return p;
+    p.state = Place::State::Open;
+    TorchValue made = value(path, of, depth, p);
+    p.at = static_cast<uint32_t>(values_.size());
+    p.state = Place::State::Done;
+    values_.push_back(std::move(made));
+    return p;
+  }
+
+  TorchValue value(const std::string& path, uint32_t of, int depth, Place& p) {
+    const Pickled& v = pickle_[of];
+    p.is_key = true;
+    switch (v.kind) {
+      case Kind::None: return std::monostate();
+      case Kind::Bool: return v.integer != 0;
+      case Kind::Int: return v.integer;
+      case Kind::Float: return v.number;
+      case Kind::Text: return v.text;
+      case Kind::Bytes: return TorchBytes{v.text};
+      case Kind::Tuple: return items(path, v, TorchItems::Kind::Tuple, depth, p);
+      case Kind::FrozenSet: return items(path, v, TorchItems::Kind::FrozenSet, depth, p);
+      case Kind::List: return items(path, v, TorchItems::Kind::List, depth, p);
+      case Kind::Set: return items(path, v, TorchItems::Kind::Set, depth, p);
+      case Kind::Dict: return items(path, v, TorchItems::Kind::Dict, depth, p);
+      case Kind::Global:
+        if (const auto dtype = dtype_in(kDTypes, v.text)) return *dtype;
+        return v.text;
+      case Kind::Persistent: p.is_key = false; return storage(path, v, std::nullopt, dtypes::uint8);
+      case Kind::Call: break;
+    }
+    const std::string& function = pickle_[v.items[0]].text;
+    const Pickled& arguments = pickle_[v.items[1]];
+    p.is_key = !is_tensor_maker(function);
+    if (is_tensor_maker(function)) return tensor(path, v.items[0], v.items[1]);
+    if (function != kDevice && function != kEncoded)
+      refuse(fmt::format("'{}' is made by '{}'", path, function));
+    const std::string& text = argument(path, arguments, 0, Kind::Text).text;
+    copies_ += text.size();  // calls may share it; what they make of it is theirs
+    if (copies_ > kMostCopies * pickle_size_) refuse("its pickle copies a text too often");
+    if (function == kEncoded) return TorchBytes{encoded(path, text)};
+    if (arguments.items.size() == 1) return text;
+    return fmt::format("{}:{}", text, argument(path, arguments, 1, Kind::Int).integer);
+  }
+
+  TorchItems items(const std::string& path, const Pickled& v, TorchItems::Kind kind, int depth, Place& p) {
+    const bool is_dict = kind == TorchItems::Kind::Dict;
+    const bool is_set = kind == TorchItems::Kind::Set || kind == TorchItems::Kind::FrozenSet;
+    p.is_key = kind == TorchItems::Kind::Tuple || kind == TorchItems::Kind::FrozenSet;
+    TorchItems made{.kind = kind, .items = {}};
+    made.items.reserve(v.items.size());
+    for (size_t i = 0; i < v.items.size(); i++) {
+      const Place& inner =
+          place(shown(path, is_dict ? &pickle_[v.items[i / 2 * 2]] : nullptr, i), v.items[i], depth + 1);
+      if (!inner.is_key && (is_set || (is_dict && i % 2 == 0)))
+        refuse(fmt::format("the {} '{}' has a {} as a key", is_set ? "set" : "dictionary", path,
+                           io::name(pickle_[v.items[i]].kind)));
+      p.is_key = p.is_key && inner.is_key;
+      p.height = std::max(p.height, inner.height + 1);
+      made.items.push_back(inner.at);
+    }
+    references_ += made.items.size();
+    return made;
+  }
+
+  // The path of an item for errors. A name that many paths share may be long: they end where nobody reads on.
+  static std::string shown(const std::string& path, const Pickled* key, size_t i) {
+    constexpr size_t kMostShown = 200;
+    if (path.size() > kMostShown) return path;
+    if (key == nullptr) return joined(path, std::to_string(i));
+    if (key->kind == Kind::Int) return joined(path, std::to_string(key->integer));
+    return joined(path, key->kind == Kind::Text ? key->text.substr(0, kMostShown) : io::name(key->kind));
+  }
+
+  // Bytes, which protocol 2 has only as a text of a character for each.
+  std::string encoded(const std::string& path, const std::string& text) const {
+    std::string bytes;
+    for (size_t i = 0; i < text.size(); i++) {
+      const auto c = static_cast<uint8_t>(text[i]);
+      const auto next = i + 1 < text.size() ? static_cast<uint8_t>(text[i + 1]) : uint8_t{0};
+      if (c < 0x80) {
+        bytes += text[i];
+      } else if ((c == 0xc2 || c == 0xc3) && next >> 6 == 2) {
+        bytes += static_cast<char>((c & 3) << 6 | (next & 0x3f));
+        i++;
+      } else {
+        refuse(fmt::format("'{}' is of bytes that are no characters of Latin-1", path));
+      }
+    }
+    return bytes;
+  }
+
+  // ---- Tensors
 
   // An argument of a call that makes a tensor.
   const Pickled& argument(const std::string& path, const Pickled& arguments, size_t i, Kind kind) const {
@@ -177,7 +307,7 @@ class Checkpoint {
   std::vector<int64_t> integers(const std::string& path, const Pickled& arguments, size_t i) const {
     // A torch.Size is a call of it with the tuple.
     const Pickled* tuple = i < arguments.items.size() ? &pickle_[arguments.items[i]] : nullptr;
-    if (tuple != nullptr && tuple->kind == Kind::Call && pickle_[tuple->items[0]].text == "torch.Size")
+    if (tuple != nullptr && tuple->kind == Kind::Call && pickle_[tuple->items[0]].text == kSize)
       tuple = &argument(path, pickle_[tuple->items[1]], 0, Kind::Tuple);
     else
       tuple = &argument(path, arguments, i, Kind::Tuple);
@@ -231,7 +361,8 @@ class Checkpoint {
   }
 
   // ('storage', its class, the name of its entry, its device, its number of elements)
-  Tensor storage(const std::string& path, const Pickled& persistent, std::optional<DType> dtype) {
+  Tensor storage(const std::string& path, const Pickled& persistent, std::optional<DType> dtype,
+                 std::optional<DType> if_untyped = std::nullopt) {
     const Pickled& facts = argument(path, persistent, 0, Kind::Tuple);
     if (argument(path, facts, 0, Kind::Text).text != "storage")
       refuse(fmt::format("tensor '{}' is of a '{}'", path, argument(path, facts, 0, Kind::Text).text));
@@ -239,7 +370,7 @@ class Checkpoint {
     const std::string& key = argument(path, facts, 2, Kind::Text).text;
     const int64_t elements = argument(path, facts, 4, Kind::Int).integer;
     const bool is_untyped = type == kUntyped;
-    if (!dtype) dtype = dtype_in(kStorages, type);
+    if (!dtype) dtype = is_untyped ? if_untyped : dtype_in(kStorages, type);
     if (!dtype) refuse(fmt::format("tensor '{}' has memory of '{}'", path, type));
     const ZipEntry* const found = entry("data/" + key);
     if (found == nullptr) refuse(fmt::format("tensor '{}': there is no {}data/{}", path, folder_, key));
@@ -263,7 +394,9 @@ class Checkpoint {
   std::string folder_;
   Pickle pickle_;
   std::map<std::string, Tensor> storages_;  // as tensors of one axis
-  uint64_t seen_ = 0;
+  std::vector<Place> places_;               // of the values of the pickle
+  TorchValues values_;
+  uint64_t pickle_size_ = 0, references_ = 0, names_ = 0, copies_ = 0;
 };
 
 }  // namespace
@@ -273,9 +406,19 @@ StateDict torch_parse(std::span<std::byte> bytes, const std::string& name,
   return Checkpoint(bytes, name, keep_alive).tensors();
 }
 
+TorchValues torch_parse_nested(std::span<std::byte> bytes, const std::string& name,
+                               const std::shared_ptr<void>& keep_alive) {
+  return Checkpoint(bytes, name, keep_alive).nested();
+}
+
 StateDict torch_load(const std::string& path) {
   const auto file = MappedFile::open(path);
   return torch_parse(file->bytes(), path, file);
+}
+
+TorchValues torch_load_nested(const std::string& path) {
+  const auto file = MappedFile::open(path);
+  return torch_parse_nested(file->bytes(), path, file);
 }
 
 }  // namespace quern::io

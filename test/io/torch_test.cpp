@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "quern/io/npy.h"
 #include "quern/io/strided.h"
 #include "test/error_of.h"
@@ -44,6 +46,37 @@ TEST(Torch, AFileOfOneTensor) {
   const StateDict loaded = torch_load("test/io/data/tensor.pt");
   ASSERT_EQ(loaded.size(), 1U);
   EXPECT_EQ(shape_text(loaded.at("").shape()), "(6, 4)");
+}
+
+// A text of what is nested, as Python would write it.
+std::string written(const TorchValues& all, size_t at) {
+  if (const auto* items = std::get_if<TorchItems>(&all[at])) {
+    std::vector<std::string> parts;
+    parts.reserve(items->items.size());
+    for (const uint32_t i : items->items) parts.push_back(written(all, i));
+    constexpr std::array<const char*, 5> kNames = {"list", "tuple", "set", "frozenset", "dict"};
+    return fmt::format("{}({})", kNames[static_cast<size_t>(items->kind)], fmt::join(parts, ", "));
+  }
+  if (const auto* t = std::get_if<Tensor>(&all[at])) return "tensor" + shape_text(t->shape());
+  if (const auto* text = std::get_if<std::string>(&all[at])) return "'" + *text + "'";
+  if (const auto* bytes = std::get_if<TorchBytes>(&all[at])) return "b'" + bytes->bytes + "'";
+  if (const auto* number = std::get_if<int64_t>(&all[at])) return std::to_string(*number);
+  if (const auto* number = std::get_if<double>(&all[at])) return fmt::format("{}", *number);
+  if (const auto* yes = std::get_if<bool>(&all[at])) return *yes ? "True" : "False";
+  if (const auto* dtype = std::get_if<DType>(&all[at])) return std::string(dtype->name());
+  return "None";
+}
+std::string written(const TorchValues& all) { return written(all, all.size() - 1); }
+
+TEST(Torch, WhatWasSavedIsNestedAsItWas) {
+  EXPECT_EQ(written(torch_load_nested("test/io/data/tensor.pt")), "tensor(6, 4)");
+  const std::string all = written(torch_load_nested("test/io/data/checkpoint.pt"));
+  EXPECT_THAT(all, testing::StartsWith("dict('model', dict('0.weight', tensor(4, 3), '0.bias', tensor(4,)"));
+  EXPECT_THAT(all, HasSubstr("'tied', list(tensor(3, 2), tensor(3, 2), tuple(tensor(2, 3)))"));
+  EXPECT_THAT(all,
+              testing::EndsWith("7, tensor(1,), 'epoch', 3, 'loss', 0.25, 'name', 'a text', 'nothing', None, "
+                                "'yes', True, 'size', tuple(1, 2), 'device', 'cpu', 'dtype', float32, "
+                                "'large', 1099511627776, 'negative', -5, 'set', set(1, 2))"));
 }
 
 // ---- Any strides
@@ -143,6 +176,33 @@ TEST(Torch, APickleWrittenByHand) {
   EXPECT_EQ(wrong_torch(archive(pickle("ccollections\nOrderedDict\n)R}bK\1K\2s"))), "");
 }
 
+std::string nested(const std::string& inside) {
+  const Memory memory(archive(pickle(inside)));
+  return written(torch_parse_nested(memory.span(), "f", memory.bytes));
+}
+
+TEST(Torch, ValuesOfPicklesWrittenByHand) {
+  EXPECT_EQ(nested("}N\x88s"), "dict(None, True)");
+  EXPECT_EQ(nested("}K\1K\2\x86K\3s"), "dict(tuple(1, 2), 3)");
+  EXPECT_EQ(nested("}(K\1\x91K\3s"), "dict(frozenset(1), 3)");
+  EXPECT_EQ(nested("cbuiltins\nfrozenset\n]K\1a\x85R"), "frozenset(1)");
+  EXPECT_EQ(nested("c_codecs\nencode\n" + text("a\xc3\xbf") + text("latin1") + "\x86R"), "b'a\xff'");
+  EXPECT_EQ(nested("ctorch\ndevice\n" + text("cuda") + "K\1\x86R"), "'cuda:1'");
+  EXPECT_EQ(nested("ctorch\nTensor\n"), "'torch.Tensor'");
+  EXPECT_EQ(nested(storage("torch\nShortStorage", "K\4")), "tensor(4,)");
+  EXPECT_EQ(nested(storage("torch.storage\nUntypedStorage")), "tensor(8,)");
+}
+
+TEST(Torch, OneObjectIsOneValueHoweverOftenItIsNamed) {
+  std::string inside = "]";
+  for (int i = 0; i < 40; i++) inside += "q\1]h\1ah\1a";
+  const Memory memory(archive(pickle(inside)));
+  EXPECT_EQ(torch_parse_nested(memory.span(), "f", memory.bytes).size(), 41U);
+  std::string often = "]" + text("a") + "q\1a(";
+  for (int i = 0; i < 1000; i++) often += "h\1";
+  EXPECT_EQ(wrong_torch(archive(pickle(often + "e"))), "");
+}
+
 TEST(TorchErrors, NothingElseIsCalled) {
   EXPECT_THAT(wrong_torch(archive(pickle("cos\nsystem\n" + text("touch /tmp/x") + "\x85R"))),
               HasSubstr("'os.system'"));
@@ -178,12 +238,20 @@ TEST(TorchErrors, Pickles) {
       {pickle("X\xff\xff\xff\xff"), "cut off"},
       {pickle("\x8d" + std::string(8, '\xff')), "cut off"},
       {pickle("cno end"), "cut off"},
-      {pickle("]\x94j" + std::string("\0\0\0\0", 4) + "a"), "too often"},
+      {pickle("]\x94j" + std::string("\0\0\0\0", 4) + "a"), "'0' contains itself"},
+      {pickle("}\x94" + text("a") + "j" + std::string("\0\0\0\0", 4) + "s"), "'a' contains itself"},
       {pickle(std::string(100, ']') + std::string(99, 'a')), "too deeply"},
       {pickle("}" + tensor() + "K\1s"), "has a call as a key"},
       {pickle("}" + text("a.b") + tensor() + "s" + text("a") + "}" + text("b") + tensor() + "ss"),
        "two tensors 'a.b'"},
       {pickle("ccollections\nOrderedDict\n]K\1a\x85R"), "no pairs"},
+      {pickle("}" + text("a") + "}]K\1ss"), "the dictionary 'a' has a list as a key"},
+      {pickle("}]\x85K\1s"), "has a tuple as a key"},
+      {pickle("}NK\1s"), "neither a text nor an integer"},
+      {pickle("cbuiltins\nset\n]]a\x85R"), "the set '' has a list as a key"},
+      {pickle("cbuiltins\nset\nK\1\x85R"), "a set of a int"},
+      {pickle("cbuiltins\nint\n)R"), "is made by 'builtins.int'"},
+      {pickle("c_codecs\nencode\n" + text("\xc4\x80") + "\x85R"), "no characters of Latin-1"},
   };
   for (const auto& [bytes, says] : cases)
     EXPECT_THAT(wrong_torch(archive(bytes)), HasSubstr(says)) << testing::PrintToString(bytes);
@@ -194,6 +262,26 @@ TEST(TorchErrors, ListsThatContainEachOtherOften) {
   std::string inside = "]";
   for (int i = 0; i < 40; i++) inside += "q\1]h\1ah\1a";
   EXPECT_THAT(wrong_torch(archive(pickle(inside))), HasSubstr("too often"));
+}
+
+// Many sets of one list would be as large as the square of their pickle.
+TEST(TorchErrors, AListThatIsCopiedOften) {
+  std::string inside = "](" + std::string(1000, 'N') + "e\x85q\1cbuiltins\nset\nq\2";
+  for (int i = 0; i < 1000; i++) inside += "h\2h\1R0";
+  EXPECT_THAT(wrong_torch(archive(pickle(inside))), HasSubstr("copies its lists too often"));
+}
+
+TEST(TorchErrors, ATextThatIsCopiedOften) {
+  std::string inside = "(" + text(std::string(10000, 'x')) + "\x85q\1c_codecs\nencode\nq\2";
+  for (int i = 0; i < 1000; i++) inside += "h\2h\1R";
+  EXPECT_THAT(wrong_torch(archive(pickle(inside + "t"))), HasSubstr("copies a text too often"));
+}
+
+// Shallow values may refer to others, and be deep together.
+TEST(TorchErrors, DepthThroughTheMemory) {
+  std::string inside = "(]q\1";
+  for (int i = 0; i < 10; i++) inside += std::string(10, ']') + "h\1" + std::string(10, 'a') + "q\1";
+  EXPECT_THAT(wrong_torch(archive(pickle(inside + "t"))), HasSubstr("too deeply"));
 }
 
 TEST(TorchErrors, Tensors) {
