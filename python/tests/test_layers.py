@@ -297,8 +297,16 @@ def test_options_of_load_state_dict(capsys):
     kept = layer.bias.tolist()
     given = {"weight": Tensor([[3.0, 4.0]], dtype="float16")}
     loaded = load_state_dict(layer, given, strict=False, consume=True)
-    assert "bias is not in what is loaded" in capsys.readouterr().out
+    assert capsys.readouterr().out == "load_state_dict: missing ['bias']\n"
     assert len(loaded) == 1 and given == {} and layer.weight.dtype.name == "float32"
     assert layer.weight.tolist() == [[3.0, 4.0]] and layer.bias.tolist() == kept
-    load_state_dict(layer, {}, strict=False, verbose=False)
+    load_state_dict(layer, {"more": Tensor([1.0])}, strict=False, verbose=False)
     assert capsys.readouterr().out == ""
+
+
+def test_a_state_may_have_more_than_the_model(capsys):
+    layer = nn.Linear(2, 1)
+    given = {"weight": Tensor([[3.0, 4.0]]), "bias": Tensor([5.0]), "more": Tensor([6.0]), "epoch": 7}
+    assert len(load_state_dict(layer, given, consume=True)) == 2
+    assert capsys.readouterr().out == "load_state_dict: not used ['more', 'epoch']\n"
+    assert layer.weight.tolist() == [[3.0, 4.0]] and layer.bias.tolist() == [5.0] and list(given) == ["more", "epoch"]

@@ -56,25 +56,28 @@ def get_parameters(obj) -> list[Tensor]:
 
 
 def load_state_dict(model, state_dict: dict[str, Tensor], strict=True, verbose=True, consume=False, realize=True) -> list[Tensor]:
-    """Copies values into the tensors of a model, converted to their dtypes and devices. If strict, names that are missing or
-    not used are an error; shapes that differ always are. Nothing has changed then."""
+    """Copies values into the tensors of a model, converted to their dtypes and devices. If strict, names of the model that are
+    missing are an error; shapes that differ always are. Nothing has changed then. verbose: prints which names are not used, and
+    which are missing."""
     if not isinstance(state_dict, Mapping):
         raise TypeError(f"load_state_dict: expected a dictionary of tensors, got {type(state_dict).__name__}")
     into = get_state_dict(model)
     missing = [name for name in into if name not in state_dict]
     unused = [name for name in state_dict if name not in into]
-    if strict and (missing or unused):
+    if strict and missing:
         raise Error(f"load_state_dict: missing {missing}, not used {unused}")
     for name, tensor in into.items():
         if name in state_dict and not isinstance(state_dict[name], Tensor):
             raise TypeError(f"load_state_dict: {name} is {type(state_dict[name]).__name__}, expected a Tensor")
         if name in state_dict and state_dict[name].shape != tensor.shape:
             raise ShapeError(f"load_state_dict: {name} has shape {tensor.shape} in the model, {state_dict[name].shape} in what is loaded")
+    if verbose and unused:
+        print(f"load_state_dict: not used {unused}")
+    if verbose and missing:
+        print(f"load_state_dict: missing {missing}")
     loaded = []
     for name, tensor in into.items():
         if name not in state_dict:
-            if verbose:
-                print(f"load_state_dict: {name} is not in what is loaded")
             continue
         value = state_dict.pop(name) if consume else state_dict[name]
         value = value.cast(tensor.dtype)
