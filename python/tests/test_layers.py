@@ -287,7 +287,9 @@ def test_weights_begin_within_their_bound(make, inputs):
 def test_states_of_lists_tuples_and_dictionaries():
     model = {"a": [nn.Linear(1, 1, bias=False), (Tensor([1.0]), None)], "b": {"c": Tensor([2.0])}}
     assert list(get_state_dict(model)) == ["a.0.weight", "a.1.0", "b.c"]
-    assert list(get_state_dict(model, prefix="model")) == ["model.a.0.weight", "model.a.1.0", "model.b.c"]
+    assert list(get_state_dict(model, prefix="model.")) == ["model.a.0.weight", "model.a.1.0", "model.b.c"]
+    assert list(get_state_dict(model, prefix="x")) == ["xa.0.weight", "xa.1.0", "xb.c"]
+    assert list(get_state_dict(Tensor([1.0]), "x.")) == ["x"] and list(get_state_dict(Tensor([1.0]))) == [""]
     shared = nn.Linear(1, 1, bias=False)
     assert len(get_state_dict([shared, shared])) == 2 and len(get_parameters([shared, shared])) == 1
 

@@ -21,13 +21,14 @@ from quern._core import (
 
 
 def get_state_dict(obj, prefix: str = "", tensor_type=Tensor) -> dict[str, Tensor]:
-    """All tensors in the attributes of an object, in lists, tuples and dictionaries of them, by name: "layers.0.weight"."""
+    """All tensors in the attributes of an object, in lists, tuples and dictionaries of them, by name: "layers.0.weight".
+    prefix stands before each name as it is."""
     found = {}
-    waiting, above = [(prefix.strip("."), obj, ())], None
+    waiting, above = [(prefix, obj, ())], None
     while waiting:
         name, value, above = waiting.pop()
         if isinstance(value, tensor_type):
-            found[name] = value
+            found[name.strip(".")] = value
             continue
         if id(value) in above:
             continue  # an object that holds itself
@@ -42,7 +43,7 @@ def get_state_dict(obj, prefix: str = "", tensor_type=Tensor) -> dict[str, Tenso
             parts = vars(value).items()
         else:
             continue
-        inside = [(f"{name}.{key}" if name else str(key), part, (*above, id(value))) for key, part in parts]
+        inside = [(f"{name}{key}.", part, (*above, id(value))) for key, part in parts]
         waiting.extend(reversed(inside))
     return found
 
