@@ -191,6 +191,13 @@ def test_state_out_and_in(make, options, step):
         np.testing.assert_allclose(p.numpy(), expected, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.parametrize("make, options, step", CASES, ids=IDS)
+def test_names_of_a_state(make, options, step):
+    """Only what it trains and remembers, not what it was made of."""
+    names = list(get_state_dict(make(parameters(), **options)))
+    assert {"params.0", "params.1", "lr"} <= set(names) and not [name for name in names if "_made_of" in name]
+
+
 def test_group():
     params = parameters()
     group = optim.OptimizerGroup(optim.SGD(params[:1], lr=0.1), optim.Adam(params[1:], lr=0.2))

@@ -33,7 +33,8 @@ def get_state_dict(obj, prefix: str = "", tensor_type=Tensor) -> dict[str, Tenso
         if id(value) in above:
             continue  # an object that holds itself
         if isinstance(value, Optimizer):
-            parts = [("params", value.params), ("lr", value.lr), ("state", value.state()), *vars(value).items()]
+            own = [(key, part) for key, part in vars(value).items() if key != "_made_of"]  # the parameters again, for pickles
+            parts = [("params", value.params), ("lr", value.lr), ("state", value.state()), *own]
         elif isinstance(value, (list, tuple)):
             fields = getattr(value, "_fields", range(len(value)))
             parts = zip(fields, value)
