@@ -46,6 +46,21 @@ nb::object value_of(const io::GgufValue& v) {
       v.value);
 }
 
+// In the order of the dictionary.
+io::NamedTensors named_tensors(const nb::mapping& tensors) {
+  if (!nb::hasattr(tensors, "items")) throw nb::type_error("safe_save: expected a dictionary of tensors");
+  io::NamedTensors all;
+  for (const nb::handle item : tensors.items()) {
+    const nb::object name = item[0], tensor = item[1];
+    if (!nb::isinstance<nb::str>(name) || !is_tensor(tensor))
+      throw nb::type_error(nb::str("safe_save: expected tensors by name, got {!r}: {}")
+                               .format(name, tensor.type().attr("__name__"))
+                               .c_str());
+    all.emplace_back(nb::cast<std::string>(name), nb::cast<const Tensor&>(tensor));
+  }
+  return all;
+}
+
 // What was saved, of the objects before it.
 nb::object object_of(const io::TorchItems& container, const std::vector<nb::object>& objects) {
   using Kind = io::TorchItems::Kind;
@@ -90,22 +105,23 @@ nb::object object_of(const io::TorchValues& values) {
 }  // namespace
 
 void bind_io(nb::module_& m) {
-  struct Reader {
-    const char* name;
-    StateDict (*read)(const std::string&);
-    const char* doc;
-    const char* argument;
-  };
-  for (const Reader& r :
-       {Reader{"safe_load", &io::safe_load, "The tensors of a file of safetensors, by name.", "fn"},
-        Reader{"npz_load", &io::npz_load, "The arrays of a file .npz, by name.", "fn"}})
-    m.def(
-        r.name,
-        [read = r.read](nb::handle fn) {
-          const std::string path = path_of(fn);
-          return without_lock([&] { return read(path); });
-        },
-        nb::arg(r.argument), r.doc);
+  m.def(
+      "safe_load",
+      [](nb::handle fn) {
+        const std::string path = path_of(fn);
+        nb::dict all;
+        for (const auto& [name, tensor] : without_lock([&] { return io::safe_load_in_order(path); }))
+          all[text_object(name)] = tensor;
+        return all;
+      },
+      "fn"_a, "The tensors of a file of safetensors, by name.");
+  m.def(
+      "npz_load",
+      [](nb::handle fn) {
+        const std::string path = path_of(fn);
+        return without_lock([&] { return io::npz_load(path); });
+      },
+      "fn"_a, "The arrays of a file .npz, by name.");
   m.def(
       "torch_load",
       [](nb::handle t) {
@@ -117,13 +133,26 @@ void bind_io(nb::module_& m) {
       "the "
       "file is run.");
   m.def(
-      "safe_load_metadata", [](nb::handle fn) { return io::safe_load_metadata(path_of(fn)); }, "t"_a,
-      "What a file of safetensors says beside its tensors.");
+      "safe_load_metadata",
+      [](nb::handle t) {
+        const std::string path = path_of(t);
+        const std::string header = without_lock([&] { return io::safe_load_header(path); });
+        const nb::object file = is_tensor(t)
+                                    ? nb::borrow(t)
+                                    : nb::type<Tensor>()(nb::module_::import_("pathlib").attr("Path")(path));
+        return nb::make_tuple(file, 8 + header.size(), nb::module_::import_("json").attr("loads")(header));
+      },
+      "t"_a,
+      "A file of safetensors: its bytes as a tensor, where in them the data begins, and its header: what it "
+      "says of "
+      "each tensor, and __metadata__.");
   m.def(
       "safe_save",
-      [](const StateDict& tensors, nb::handle fn, const std::optional<io::Metadata>& metadata) {
+      [](const nb::typed<nb::mapping, std::string, Tensor>& tensors, nb::handle fn,
+         const std::optional<io::Metadata>& metadata) {
         const std::string path = path_of(fn);
-        without_lock([&] { io::safe_save(tensors, path, metadata.value_or(io::Metadata())); });
+        const io::NamedTensors all = named_tensors(tensors);
+        without_lock([&] { io::safe_save_in_order(all, path, metadata.value_or(io::Metadata())); });
       },
       "tensors"_a, "fn"_a, "metadata"_a = nb::none(), "Writes tensors as a file of safetensors.");
   m.def(

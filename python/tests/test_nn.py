@@ -81,6 +81,20 @@ def test_state():
         load_state_dict(other, {"extra.scale": Tensor([1.0, 2.0])}, strict=False)
 
 
+def test_what_a_file_says_of_its_tensors(tmp_path):
+    path = tmp_path / "a.safetensors"
+    safe_save({"b": Tensor([1, 2], dtype="int8"), "a": Tensor([[3.0, 4.0]])}, path, {"z": "1", "by": "test"})
+    file, start, header = safe_load_metadata(path)
+    assert file.shape == (path.stat().st_size,) and file.dtype == quern.dtypes.uint8
+    assert list(header) == ["__metadata__", "b", "a"] and header["__metadata__"] == {"z": "1", "by": "test"}
+    assert header["a"] == {"dtype": "F32", "shape": [1, 2], "data_offsets": [0, 8]}
+    assert header["b"] == {"dtype": "I8", "shape": [2], "data_offsets": [8, 10]}
+    assert np.frombuffer(file[start : start + 8].data(), np.float32).tolist() == [3, 4]
+    assert safe_load_metadata(file)[0] is file and safe_load_metadata(str(path))[1:] == (start, header)
+    assert {name: t.tolist() for name, t in safe_load(path).items()} == {"b": [1, 2], "a": [[3, 4]]}
+    assert list(safe_load(path)) == ["b", "a"]
+
+
 def test_files(tmp_path):
     net = Net()
     safe_save(get_state_dict(net), tmp_path / "net.safetensors", {"by": "test"})
@@ -88,7 +102,7 @@ def test_files(tmp_path):
     other = Net()
     load_state_dict(other, loaded)
     np.testing.assert_array_equal(other.layers[2].bias.numpy(), net.layers[2].bias.numpy())
-    assert safe_load_metadata(tmp_path / "net.safetensors") == {"by": "test"}
+    assert list(loaded) == list(get_state_dict(net))
     with pytest.raises(quern.Error):
         safe_load(tmp_path / "nothing")
 

@@ -4,10 +4,13 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <set>
 
 #include "quern/engine/data.h"
+#include "quern/io/bytes.h"
 #include "quern/io/dtype_names.h"
 #include "quern/io/mapped_file.h"
 #include "quern/io/write_file.h"
@@ -55,6 +58,7 @@ class SafetensorsReader {
   }
 
   std::span<std::byte> data() const { return data_; }
+  std::span<std::byte> header() const { return bytes_.subspan(8, bytes_.size() - 8 - data_.size()); }
 
   std::vector<SafetensorsEntry> entries(Metadata* metadata) {
     const Json header = parsed_header();
@@ -187,21 +191,39 @@ const char* name_of(DType dtype, const std::string& tensor) {
                                dtype.name()));
 }
 
+NamedTensors parse_in_order(std::span<std::byte> bytes, const std::string& name,
+                            const std::shared_ptr<void>& keep_alive, Metadata* metadata) {
+  SafetensorsReader reader(bytes, name);
+  NamedTensors all;
+  for (const SafetensorsEntry& e : reader.entries(metadata))
+    all.emplace_back(e.name, tensor_in_place(reader.data().subspan(e.begin, e.end - e.begin), e.shape,
+                                             e.dtype, keep_alive));
+  return all;
+}
+
 }  // namespace
 
 StateDict safe_parse(std::span<std::byte> bytes, const std::string& name,
                      const std::shared_ptr<void>& keep_alive, Metadata* metadata) {
-  SafetensorsReader reader(bytes, name);
-  StateDict all;
-  for (const SafetensorsEntry& e : reader.entries(metadata))
-    all.emplace(e.name, tensor_in_place(reader.data().subspan(e.begin, e.end - e.begin), e.shape, e.dtype,
-                                        keep_alive));
-  return all;
+  const NamedTensors all = parse_in_order(bytes, name, keep_alive, metadata);
+  return {all.begin(), all.end()};
 }
 
 StateDict safe_load(const std::string& path) {
   const auto file = MappedFile::open(path);
   return safe_parse(file->bytes(), path, file);
+}
+
+NamedTensors safe_load_in_order(const std::string& path) {
+  const auto file = MappedFile::open(path);
+  return parse_in_order(file->bytes(), path, file, nullptr);
+}
+
+std::string safe_load_header(const std::string& path) {
+  const auto file = MappedFile::open(path);
+  SafetensorsReader reader(file->bytes(), path);
+  reader.entries(nullptr);
+  return std::string(text_of(reader.header()));
 }
 
 Metadata safe_load_metadata(const std::string& path) {
@@ -212,17 +234,23 @@ Metadata safe_load_metadata(const std::string& path) {
 }
 
 void safe_save(const StateDict& tensors, const std::string& path, const Metadata& metadata) {
+  safe_save_in_order({tensors.begin(), tensors.end()}, path, metadata);
+}
+
+void safe_save_in_order(const NamedTensors& tensors, const std::string& path, const Metadata& metadata) {
   // Wider dtypes first, as the format's own library does it, so that each stands where its dtype may stand.
-  std::vector<std::pair<std::string, Tensor>> order(tensors.begin(), tensors.end());
-  std::ranges::stable_sort(order, [](const auto& a, const auto& b) {
-    return a.second.dtype().bytes() > b.second.dtype().bytes();
-  });
-  Json header = Json::object();
-  if (!metadata.empty()) header["__metadata__"] = metadata;
+  std::vector<size_t> order(tensors.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::stable_sort(order, std::greater(),
+                           [&](size_t i) { return tensors[i].second.dtype().bytes(); });
+  std::vector<Json> entries(tensors.size());
+  std::set<std::string> names;
   uint64_t at = 0;
   std::vector<Tensor> wanted;
-  for (const auto& [name, tensor] : order) {
+  for (const size_t i : order) {
+    const auto& [name, tensor] = tensors[i];
     if (name == "__metadata__") throw Error("safe_save: a tensor cannot be called __metadata__");
+    if (!names.insert(name).second) throw Error(fmt::format("safe_save: there are two tensors '{}'", name));
     Json shape = Json::array();
     uint64_t bytes = static_cast<uint64_t>(tensor.dtype().bytes());
     for (const Dim& d : tensor.shape()) {
@@ -230,11 +258,14 @@ void safe_save(const StateDict& tensors, const std::string& path, const Metadata
       shape.push_back(d.value());
       bytes *= static_cast<uint64_t>(d.value());
     }
-    header[name] = {
+    entries[i] = {
         {"dtype", name_of(tensor.dtype(), name)}, {"shape", shape}, {"data_offsets", {at, at + bytes}}};
     at += bytes;
     wanted.push_back(tensor);
   }
+  Json header = Json::object();
+  if (!metadata.empty()) header["__metadata__"] = metadata;
+  for (size_t i = 0; i < tensors.size(); i++) header[tensors[i].first] = std::move(entries[i]);
   Tensor::realize_all(wanted);
   std::string text;
   try {
@@ -248,7 +279,7 @@ void safe_save(const StateDict& tensors, const std::string& path, const Metadata
   NewFile file(path);
   file.write(length);
   file.write(std::as_bytes(std::span(text)));
-  for (const auto& [name, tensor] : order) file.write(tensor.bytes());
+  for (const Tensor& tensor : wanted) file.write(tensor.bytes());
   file.finish();
 }
 

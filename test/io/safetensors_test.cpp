@@ -47,6 +47,24 @@ TEST(SafeTensors, EveryDtypeComesBack) {
   EXPECT_EQ(safe_load_metadata(folder / "a"), (Metadata{{"format", "pt"}, {"\u00fc", "\"\\"}}));
 }
 
+TEST(SafeTensors, TheOrderOfTheNamesIsKept) {
+  const TemporaryFolder folder;
+  const NamedTensors saved = {
+      {"b", Tensor::from<uint8_t>({1})}, {"c", Tensor::from<float>({2})}, {"a", Tensor::from<uint8_t>({3})}};
+  safe_save_in_order(saved, folder / "x", {{"k", "v"}});
+  const NamedTensors loaded = safe_load_in_order(folder / "x");
+  ASSERT_EQ(loaded.size(), 3U);
+  for (size_t i = 0; i < 3; i++) {
+    EXPECT_EQ(loaded[i].first, saved[i].first);
+    EXPECT_EQ(loaded[i].second.bytes(), saved[i].second.bytes());
+  }
+  EXPECT_THAT(safe_load_header(folder / "x"),
+              testing::StartsWith(
+                  R"({"__metadata__":{"k":"v"},"b":{"dtype":"U8","shape":[1],"data_offsets":[4,5]})"));
+  EXPECT_THAT(error_of([&] { safe_save_in_order({saved[0], saved[0]}, folder / "y"); }),
+              HasSubstr("two tensors 'b'"));
+}
+
 TEST(SafeTensors, TensorsOutliveTheFileAndMayBeWritten) {
   const TemporaryFolder folder;
   safe_save({{"x", Tensor::from<float>({1, 2, 3})}}, folder / "a");
