@@ -8,6 +8,7 @@
 #include "quern/ir/dtype.h"
 #include "quern/ir/error.h"
 #include "quern/ir/eval.h"
+#include "quern/ir/missing_file.h"
 #include "quern/ir/op.h"
 #include "quern/ir/parse.h"
 #include "quern/ir/pattern.h"

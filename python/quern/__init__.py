@@ -13,6 +13,7 @@ from quern._core import (
     Error,
     IndexError,  # noqa: A004 (an IndexError of Python, too)
     InternalError,
+    MissingFileError,
     ParseError,
     RewriteError,
     ShapeError,
@@ -31,6 +32,6 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Context", "DType", "DTypeError", "Device", "DeviceError", "Error", "GlobalCounters", "IndexError", "InternalError",
-    "ParseError", "RewriteError", "ShapeError", "SpecError", "Tensor", "TinyJit", "UOp", "ValueError", "Variable", "dtypes", "fetch",
-    "getenv", "jit", "nn",
+    "MissingFileError", "ParseError", "RewriteError", "ShapeError", "SpecError", "Tensor", "TinyJit", "UOp", "ValueError", "Variable",
+    "dtypes", "fetch", "getenv", "jit", "nn",
 ]

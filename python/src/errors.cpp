@@ -1,12 +1,15 @@
 // quern's errors as exceptions of Python: each is an Error, and also what Python calls such a thing.
+#include <cerrno>
+
 #include "python/src/bind.h"
 #include "quern/ir/error.h"
+#include "quern/ir/missing_file.h"
 
 namespace quern::python {
 namespace {
 
 struct Kinds {
-  PyObject *error, *value, *shape, *dtype, *index, *device, *parse, *spec, *rewrite, *internal;
+  PyObject *error, *value, *shape, *dtype, *index, *device, *parse, *spec, *rewrite, *missing_file, *internal;
 } kinds;  // they live as long as the process does
 
 PyObject* make(nb::module_& m, const char* name, const char* doc, const nb::tuple& bases) {
@@ -15,6 +18,14 @@ PyObject* make(nb::module_& m, const char* name, const char* doc, const nb::tupl
   if (made == nullptr) nb::raise_python_error();
   m.attr(name) = nb::handle(made);
   return made;
+}
+
+// Without a file name: Python would write its own text then.
+void set_missing_file(const char* text) {
+  const nb::object made = nb::steal(PyObject_CallFunction(kinds.missing_file, "s", text));
+  if (!made.is_valid()) return;  // that is an exception, too
+  made.attr("errno") = ENOENT;
+  PyErr_SetObject(kinds.missing_file, made.ptr());
 }
 
 void translate(const std::exception_ptr& thrown, void* /*payload*/) {
@@ -37,6 +48,8 @@ void translate(const std::exception_ptr& thrown, void* /*payload*/) {
     set(kinds.spec, e);
   } catch (const RewriteError& e) {
     set(kinds.rewrite, e);
+  } catch (const MissingFileError& e) {
+    set_missing_file(e.what());
   } catch (const Error& e) {
     set(kinds.error, e);
   } catch (const InternalError& e) {
@@ -65,6 +78,8 @@ void bind_errors(nb::module_& m) {
   kinds.spec =
       make(m, "SpecError", "A graph that breaks a rule of its level.", bases(error, PyExc_ValueError));
   kinds.rewrite = make(m, "RewriteError", "Rewrite rules that never come to rest.", bases(error));
+  kinds.missing_file = make(m, "MissingFileError", "A file that is to be read, and is not there.",
+                            bases(error, PyExc_FileNotFoundError));
   kinds.internal =
       make(m, "InternalError", "A mistake of quern itself: please report it.", bases(PyExc_RuntimeError));
   nb::register_exception_translator(&translate);

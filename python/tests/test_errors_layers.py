@@ -9,7 +9,7 @@ import pytest
 from wrong import refuses, row, wanted
 
 import quern
-from quern import DTypeError, Error, ShapeError, Tensor, nn
+from quern import DTypeError, Error, MissingFileError, ShapeError, Tensor, nn
 from quern.nn import optim, state
 
 m = Tensor([[1.0, 1.0, 1.0], [1.0, 1.0, 1.0]]).realize()
@@ -159,7 +159,7 @@ STATES = [
     row(Error, "expected a path, or a tensor that is a file (Tensor(path)), got a tensor on CPU", lambda: state.gguf_load(p)),
     row(DTypeError, "npy_save: the tensor is bfloat16, which NumPy does not have; cast it",
         lambda: state.npy_save(Tensor.ones(2, dtype="bfloat16"), "/no/such/x")),
-    *(row(Error, "/no/such: No such file or directory", lambda load=load: load("/no/such"))
+    *(row(MissingFileError, "/no/such: No such file or directory", lambda load=load: load("/no/such"))
       for load in (state.safe_load, state.safe_load_metadata, state.torch_load, state.gguf_load, state.npy_load, state.npz_load)),
     *(row(TypeError, "expected str, bytes or os.PathLike object, not int", lambda load=load: load(5))
       for load in (state.safe_load, state.torch_load, state.gguf_load, state.npy_load)),

@@ -8,7 +8,7 @@ import pytest
 from wrong import NO_SETTER, refuses, row, wanted
 
 import quern
-from quern import Device, DeviceError, DType, DTypeError, Error, ShapeError, Tensor, Variable, dtypes, fetch
+from quern import Device, DeviceError, DType, DTypeError, Error, MissingFileError, ShapeError, Tensor, Variable, dtypes, fetch
 
 NUMBERS = "expected numbers: a number, a list, an array of numbers, bytes or a Tensor, got "
 DTYPE = "expected a dtype, such as dtypes.float32 or 'float32', got "
@@ -39,7 +39,7 @@ MAKING = [
     row(DTypeError, f"the integer {2**70} does not fit in 64 bits", lambda: Tensor([2**70])),
     row(DTypeError, "requires_grad: gradients need floats, this tensor is int32 (1,)", lambda: Tensor([1], requires_grad=True)),
     row(TypeError, "kwargs = { nonsense: int }", lambda: Tensor([1], nonsense=1)),
-    row(Error, "from_file: /no/such: No such file or directory", lambda: Tensor(pathlib.Path("/no/such"))),
+    row(MissingFileError, "from_file: /no/such: No such file or directory", lambda: Tensor(pathlib.Path("/no/such"))),
     row(ShapeError, "ones: negative size in (-1,)", lambda: Tensor.ones(-1)),
     row(ShapeError, "zeros: negative size in (2, -3)", lambda: Tensor.zeros((2, -3))),
     row(ShapeError, f"ones: ({2**40}, {2**40}) has more than 2^63 elements", lambda: Tensor.ones(2**40, 2**40)),

@@ -1,5 +1,7 @@
 """Layers, optimisers, state."""
 
+import errno
+
 import numpy as np
 import pytest
 
@@ -103,8 +105,10 @@ def test_files(tmp_path):
     load_state_dict(other, loaded)
     np.testing.assert_array_equal(other.layers[2].bias.numpy(), net.layers[2].bias.numpy())
     assert list(loaded) == list(get_state_dict(net))
-    with pytest.raises(quern.Error):
+    with pytest.raises(FileNotFoundError) as caught:
         safe_load(tmp_path / "nothing")
+    assert isinstance(caught.value, quern.Error) and caught.value.errno == errno.ENOENT
+    assert str(caught.value) == f"{tmp_path / 'nothing'}: No such file or directory"
 
 
 OPTIMISERS = [

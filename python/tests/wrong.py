@@ -10,6 +10,7 @@ import quern
 PYTHON = {  # what Python calls such a thing
     quern.ValueError: ValueError, quern.ShapeError: ValueError, quern.DTypeError: TypeError, quern.IndexError: IndexError,
     quern.DeviceError: RuntimeError, quern.ParseError: ValueError, quern.SpecError: ValueError, quern.RewriteError: RuntimeError, quern.Error: RuntimeError,
+    quern.MissingFileError: FileNotFoundError,
 }
 
 

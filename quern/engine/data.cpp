@@ -10,6 +10,7 @@
 #include "quern/engine/outputs.h"
 #include "quern/engine/realize.h"
 #include "quern/engine/recording.h"
+#include "quern/ir/missing_file.h"
 #include "quern/ir/movement.h"
 #include "quern/ir/node_map.h"
 #include "quern/ir/sharding.h"
@@ -99,9 +100,13 @@ Tensor tensor_in_place(std::span<std::byte> bytes, const Shape& shape, DType dty
 
 Tensor Tensor::from_file(const std::string& path, std::optional<Shape> shape, DType dtype) {
   struct stat facts = {};
-  if (::stat(path.c_str(), &facts) != 0)
-    throw Error(
-        fmt::format("from_file: {}: {}", path, std::strerror(errno)));  // NOLINT(concurrency-mt-unsafe)
+  if (::stat(path.c_str(), &facts) != 0) {
+    const int reason = errno;
+    const std::string text =
+        fmt::format("from_file: {}: {}", path, std::strerror(reason));  // NOLINT(concurrency-mt-unsafe)
+    if (reason == ENOENT) throw MissingFileError(text);
+    throw Error(text);
+  }
   if (!S_ISREG(facts.st_mode)) throw Error(fmt::format("from_file: {} is not a file", path));
   const int64_t size = facts.st_size;
   if (!shape) {

@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "quern/ir/error.h"
+#include "quern/ir/missing_file.h"
 
 namespace quern::io {
 namespace {
@@ -22,7 +22,11 @@ struct Descriptor {
 };
 
 [[noreturn]] void refuse(const std::string& path) {
-  throw Error(fmt::format("{}: {}", path, std::strerror(errno)));  // NOLINT(concurrency-mt-unsafe)
+  const int reason = errno;
+  const std::string text =
+      fmt::format("{}: {}", path, std::strerror(reason));  // NOLINT(concurrency-mt-unsafe)
+  if (reason == ENOENT) throw MissingFileError(text);
+  throw Error(text);
 }
 
 }  // namespace

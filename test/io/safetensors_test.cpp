@@ -10,6 +10,7 @@
 #include <csignal>
 #include <filesystem>
 
+#include "quern/ir/missing_file.h"
 #include "test/error_of.h"
 #include "test/io/bytes.h"
 #include "test/runtime/temporary_folder.h"
@@ -96,6 +97,10 @@ TEST(SafeTensors, UnalignedDataIsCopied) {
   const StateDict all = safe_parse(memory.span(), "f", memory.bytes);
   EXPECT_EQ(all.at("b").to_vector<float>(), std::vector<float>{1});
   EXPECT_EQ(all.at("a").to_vector<uint8_t>(), std::vector<uint8_t>{7});
+}
+
+TEST(SafeTensorsErrors, AFileThatIsMissing) {
+  EXPECT_EQ(error_of<MissingFileError>([] { safe_load("/no/such"); }), "/no/such: No such file or directory");
 }
 
 TEST(SafeTensors, EmptyFilesOfTensors) {
