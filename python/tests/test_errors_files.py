@@ -95,6 +95,7 @@ FILES = [
     (state.torch_load, archive(archive__data_pkl=b"garbage"), "its pickle is older than protocol 2"),
     (state.torch_load, archive(archive__data_pkl=pickle.dumps({"a": [1]}, 2)[:-3]), "it is cut off"),
     (state.torch_load, archive(archive__data_pkl=pickle.dumps(Command(), 2)), "asks for 'posix.system', which is not on the list"),
+    (state.torch_load, archive(archive__data_pkl=b"\x80\x02c\xff\n\xfe\n."), r"asks for '\xff.\xfe'"),
     (state.torch_load, pickle.dumps({"a": 1}, 2), "it is of PyTorch before 1.6"),
 ]
 
