@@ -28,11 +28,17 @@ def _set(name, value):
     return _Training(value) if name == "TRAINING" else _core.Setting(name, value)
 
 
+# Variables of tinygrad that are about what quern does not have, or does by itself: setting them changes nothing.
+_OF_TINYGRAD = frozenset(
+    "ALLOW_TF32 ALLREDUCE_CAST CAPTURING FLOAT16 FUSE_ARANGE FUSE_OPTIM IMAGE LRU NO_MEMORY_PLANNER PICKLE_BUFFERS PROFILE"
+    " SCACHE TC TC_OPT TC_SELECT TRACEMETA USE_TC VIZ WINO".split())
+
+
 class Context(contextlib.ContextDecorator):
     """Variables of quern (DEBUG, BEAM, NOOPT, ...) set until the end of a block: with Context(DEBUG=2): ..."""
 
     def __init__(self, **values):
-        self._values = values
+        self._values = {name: value for name, value in values.items() if name not in _OF_TINYGRAD}
         self._open = []
 
     def __enter__(self):

@@ -88,6 +88,8 @@ def test_context_and_counters():
         with Context(NOOPT=1, NO_SUCH_VARIABLE=1):
             pass
     assert helpers.NOOPT.value == 0
+    with Context(WINO=1, PROFILE=0, DEBUG=0):  # of tinygrad's, which mean nothing here
+        assert helpers.DEBUG.value == 0
     GlobalCounters.reset()
     kept = (Tensor.rand(10).realize() + 1).realize()
     assert kept.shape == (10,)

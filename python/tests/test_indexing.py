@@ -98,3 +98,12 @@ def test_one_column_set_several_times(rows):
         x = Tensor.zeros(rows, 1)
         x[row, [0, 0, 0]] = 3
         assert x.tolist() == [[3.0 * (i == row)] for i in range(rows)]
+
+
+@pytest.mark.parametrize("index", [[7], [-6], [5, 100], [[5], [-7]]])
+def test_places_that_are_not_there_are_not_written(index):
+    x = Tensor([10, 20, 30, 40, 50])
+    x[Tensor(index)] = 1
+    assert x.tolist() == [10, 20, 30, 40, 50]
+    x[Tensor([7, 2])] = Tensor([1, 2])
+    assert x.tolist() == [10, 20, 2, 40, 50]

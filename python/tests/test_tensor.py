@@ -239,3 +239,10 @@ def test_opts_of_a_kernel():
     assert (x + 1).contiguous("UPCAST(0, 4)").tolist() == list(range(1, 65))
     with pytest.raises(Error, match="does not apply"):
         (x + 1).contiguous(opts="UPCAST(0, 7)").realize()
+
+
+def test_replace_by_another_dtype():
+    layer = nn.Linear(2, 3)
+    for weight in nn.state.get_state_dict(layer).values():
+        weight.replace(weight.cast(dtypes.float16))
+    assert layer.weight.dtype == layer(Tensor.ones(1, 2, dtype="float16")).dtype == dtypes.float16

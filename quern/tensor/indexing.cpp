@@ -225,9 +225,11 @@ Tensor Tensor::set(const std::vector<Index>& indices, const Operand& value) cons
                              : detail::number(value, dtype(), shape);
   };
   if (!only_views(list)) {
-    // The places that are written, as numbers; of several values for one place the last one stays.
-    const Tensor numbers = detail::iota(numel(), dtypes::int64).reshape(shape());
-    const Tensor places = picked(numbers, list);
+    // The places that are written, as numbers; of several values for one place the last one stays. An index
+    // that is out of range picks 0, which is no number here: it becomes a place that is not there.
+    const Tensor numbers = (detail::iota(numel(), dtypes::int64) + 1).reshape(shape());
+    const Tensor found = picked(numbers, list);
+    const Tensor places = found.eq(0).where(std::numeric_limits<int64_t>::max(), found - 1);
     const Tensor source = fitting(places.shape());
     return assign(flatten().scatter(0, places.flatten(), source.flatten()).reshape(shape()));
   }
