@@ -47,10 +47,53 @@ Tensor divide_integers(const char* who, Op op, const Tensor& x, const Tensor& y,
 
 Tensor is_infinite(const Tensor& x) { return x.abs().eq(std::numeric_limits<double>::infinity()); }
 
+// How a dividend is brought near its divisor y: so many rounds by y * 2^shift, then so many by y itself. A
+// round divides, rounds and takes off, which is exact, and leaves a quotient of 2^-digits of what it was.
+struct Rounds {
+  int shift = 0, shifted = 0, plain = 0;
+};
+
+// Enough rounds for all quotients of float32 and narrower types, and of float64 for those below 2^300.
+Rounds rounds_for(DType dtype, const Operand& divisor) {
+  const bool narrow = dtype.bits() <= 16 && dtype != dtypes::bfloat16, wide = dtype == dtypes::float64;
+  const int digits = wide ? 53 : 24, top = narrow ? 16 : wide ? 1024 : 128, lowest = narrow ? -24 : 2 - top;
+  int least = lowest;  // the exponent of the divisor
+  if (!divisor.is_tensor()) {
+    const double y = std::abs(divisor.constant(dtypes::float64).value().as_float());
+    if (y == 0 || !std::isfinite(y)) return {};
+    least = std::max(std::ilogb(y), lowest);
+  }
+  constexpr int kMost = 6;
+  const auto rounds = [&](int bits) { return std::min((bits + digits - 1) / digits, kMost); };
+  const int bits = top - least;
+  if (bits <= top || narrow) return {.plain = rounds(bits) - 1};  // x / y does not overflow
+  const int shift = std::min(top - 1, kMost * digits);
+  return {.shift = shift, .shifted = rounds(bits - shift), .plain = rounds(shift) - 1};
+}
+
+// x less whole multiples of y, so that what is left is less than 2^24 (float64: 2^53) times y. The nearest
+// float of a quotient, times the divisor, differs from the dividend by a float: each step is exact. Whole
+// numbers have no gradient.
+Tensor brought_near(const Tensor& x, const Tensor& y, const Rounds& rounds) {
+  Tensor rest = x;
+  const auto take_off = [&](const Tensor& divisor) {
+    rest = multiply_add(apply(Op::TRUNC, apply(Op::FDIV, rest.detach(), divisor.detach())).neg(), divisor, rest);
+  };
+  if (rounds.shifted > 0) {
+    const Tensor shifted = y * select(y.abs().lt(1), like(y, std::ldexp(1.0, rounds.shift)), like(y, 1));
+    for (int i = 0; i < rounds.shifted; i++) take_off(shifted);
+  }
+  for (int i = 0; i < rounds.plain; i++) take_off(y);
+  return rest;
+}
+
+using DivideFloats = Tensor (*)(const Tensor& x, const Tensor& y, const Rounds& rounds);
+
 // Division with a remainder, of floats. Narrow ones are computed in float32, which holds their quotients.
-Tensor divided_floats(const Tensor& x, const Tensor& y, Tensor (*f)(const Tensor&, const Tensor&)) {
-  if (x.dtype().bits() >= 32) return f(x, y);
-  return f(x.cast(dtypes::float32), y.cast(dtypes::float32)).cast(x.dtype());
+Tensor divided_floats(const Tensor& x, const Tensor& y, const Operand& divisor, DivideFloats f) {
+  const Rounds rounds = rounds_for(x.dtype(), divisor);
+  if (x.dtype().bits() >= 32) return f(x, y, rounds);
+  return f(x.cast(dtypes::float32), y.cast(dtypes::float32), rounds).cast(x.dtype());
 }
 
 // x = quotient y + rest, exactly where |x / y| < 2^24 (float64: 2^53).
@@ -60,38 +103,45 @@ struct Division {
 
 // The quotient is cut towards 0, and the rest has the sign of x. A quotient that was rounded to the wrong
 // integer leaves a rest off by y, which the two corrections repair.
-Division divided(const Tensor& x, const Tensor& y) {
+Division divided(const Tensor& x, const Tensor& y, const Tensor& sign) {
   const Tensor size = y.abs(), zero = like(x, 0), one = like(x, 1);
   const Tensor q = apply(Op::TRUNC, apply(Op::FDIV, x, y)), r = multiply_add(q.neg(), y, x);
-  const Tensor step = select(x.lt(0) ^ y.lt(0), one.neg(), one), part = select(x.lt(0), size.neg(), size);
-  const Tensor too_far = (x.lt(0) & r.gt(0)) | (x.gt(0) & r.lt(0));
+  const Tensor step = select(sign.lt(0) ^ y.lt(0), one.neg(), one),
+               part = select(sign.lt(0), size.neg(), size);
+  const Tensor too_far = (sign.lt(0) & r.gt(0)) | (sign.gt(0) & r.lt(0));
   const Tensor back = select(too_far, r + part, r), short_of = back.abs().ge(size);
   return {q - select(too_far, step, zero) + select(short_of, step, zero),
           select(short_of, back - part, back)};
 }
 
-Tensor fmod_of(const Tensor& x, const Tensor& y, const Tensor& rest) {
-  const Tensor r = select(rest.eq(0), x * like(x, 0), rest);  // a zero has the sign of the dividend
+Tensor float_fmod(const Tensor& x, const Tensor& y, const Rounds& rounds) {
+  const Tensor rest = divided(brought_near(x, y, rounds), y, x).rest;
+  const Tensor none = x * like(x, 0);  // a zero has the sign of the dividend
+  // A rest that is not less than the divisor would have taken more rounds than there are: it is unknown.
+  const Tensor known = rest.abs().lt(y.abs()) | y.isnan();
+  const Tensor r = select(rest.ne(0) & known, rest, none);
   return select(is_infinite(y) & x.isfinite(), x, select(y.eq(0), like(x, std::nan("")), r));
 }
-Tensor float_fmod(const Tensor& x, const Tensor& y) { return fmod_of(x, y, divided(x, y).rest); }
 
-Tensor float_mod(const Tensor& x, const Tensor& y) {
-  const Tensor r = float_fmod(x, y);
+Tensor float_mod(const Tensor& x, const Tensor& y, const Rounds& rounds) {
+  const Tensor r = float_fmod(x, y, rounds);
   const Tensor other_side = r.ne(0) & (r.lt(0) ^ y.lt(0));
   return select(other_side, r + y, r);
 }
 
-// An infinite divisor leaves 0, or -1 where the signs differ.
-Tensor float_floordiv(const Tensor& x, const Tensor& y) {
-  const Division d = divided(x, y);
-  const Tensor zero = like(x, 0), one = like(x, 1), differ = x.lt(0) ^ y.lt(0);
-  const Tensor finite = d.quotient - select(differ & d.rest.ne(0), one, zero);
+// An infinite divisor leaves 0, or -1 where the signs differ. From 2^24 on (float64: 2^53) floats are whole.
+Tensor float_floordiv(const Tensor& x, const Tensor& y, const Rounds& /*rounds*/) {
+  const Division d = divided(x, y, x);
+  const Tensor zero = like(x, 0), one = like(x, 1), differ = x.lt(0) ^ y.lt(0), ratio = apply(Op::FDIV, x, y);
+  const Tensor finite =
+      select(ratio.abs().ge(x.dtype() == dtypes::float64 ? 0x1p53 : 0x1p24), apply(Op::TRUNC, ratio),
+             d.quotient - select(differ & d.rest.ne(0), one, zero));
   const Tensor beyond = select(differ & x.ne(0), one.neg(), zero);
-  return select(y.eq(0) | x.isfinite().logical_not(), apply(Op::FDIV, x, y),
-                select(is_infinite(y), beyond, finite));
+  return select(y.eq(0) | x.isfinite().logical_not(), ratio, select(is_infinite(y), beyond, finite));
 }
-Tensor float_truncdiv(const Tensor& x, const Tensor& y) { return apply(Op::TRUNC, apply(Op::FDIV, x, y)); }
+Tensor float_truncdiv(const Tensor& x, const Tensor& y, const Rounds& /*rounds*/) {
+  return apply(Op::TRUNC, apply(Op::FDIV, x, y));
+}
 
 }  // namespace
 
@@ -124,7 +174,7 @@ Tensor Tensor::div(const Operand& other, const std::string& rounding) const {
     throw ValueError(fmt::format(R"(div: rounding "{}" is not "", "floor" or "trunc")", rounding));
   const auto [x, y] = matched("div", *this, other);
   if (rounding == "trunc")
-    return x.is_floating_point() ? divided_floats(x, y, float_truncdiv)
+    return x.is_floating_point() ? divided_floats(x, y, other, float_truncdiv)
                                  : divide_integers("div", Op::TRUNCDIV, x, y, other);
   return apply(Op::FDIV, detail::to_float(x), detail::to_float(y));
 }
@@ -132,18 +182,18 @@ Tensor Tensor::div(const Operand& other, const std::string& rounding) const {
 Tensor Tensor::floordiv(const Operand& other) const {
   const auto [x, y] = matched("floordiv", *this, other);
   if (!x.is_floating_point()) return divide_integers("floordiv", Op::FLOORDIV, x, y, other);
-  return divided_floats(x, y, float_floordiv);
+  return divided_floats(x, y, other, float_floordiv);
 }
 
 Tensor Tensor::mod(const Operand& other) const {
   const auto [x, y] = matched("mod", *this, other);
-  return x.is_floating_point() ? divided_floats(x, y, float_mod)
+  return x.is_floating_point() ? divided_floats(x, y, other, float_mod)
                                : divide_integers("mod", Op::FLOORMOD, x, y, other);
 }
 
 Tensor Tensor::fmod(const Operand& other) const {
   const auto [x, y] = matched("fmod", *this, other);
-  return x.is_floating_point() ? divided_floats(x, y, float_fmod)
+  return x.is_floating_point() ? divided_floats(x, y, other, float_fmod)
                                : divide_integers("fmod", Op::TRUNCMOD, x, y, other);
 }
 

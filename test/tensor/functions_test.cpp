@@ -146,6 +146,31 @@ TEST(Functions, FmodIsExact) {
     if (std::abs(a[n] / b[n]) < (1 << 22)) EXPECT_EQ(got[n], std::fmod(a[n], b[n])) << a[n] << " by " << b[n];
 }
 
+TEST(Functions, RemaindersOfLargeQuotients) {
+  std::vector<double> a{1e10f, 1e20f, 0x1p24, 3.4e38f, 3.4e38f, -1e30f, 1e30f},
+      b{7, 3, 0.1f, 1e-37f, 0.1f, 0.3f, -0.3f};
+  for (int n = 0; n < 200; n++) {
+    a.push_back(static_cast<float>(std::sin(n * 1.7) * std::pow(10.0, n % 38)));
+    b.push_back(static_cast<float>((std::cos(n * 0.9) + 1.3) * std::pow(10.0, -(n % 37))));
+  }
+  const auto size = static_cast<int64_t>(a.size());
+  const Tensor x = input({size}, a), y = input({size}, b);
+  const std::vector<double> fmod = values(x.fmod(y)), mod = values(x.mod(y)), by_third = values(x.fmod(0.3));
+  for (size_t n = 0; n < a.size(); n++) {
+    const double rest = std::fmod(a[n], b[n]), up = static_cast<float>(rest + b[n]);
+    EXPECT_EQ(fmod[n], rest) << a[n] << " by " << b[n];
+    EXPECT_EQ(mod[n], rest != 0 && (rest < 0) != (b[n] < 0) ? up : rest) << a[n] << " by " << b[n];
+    EXPECT_EQ(by_third[n], std::fmod(a[n], static_cast<double>(0.3f))) << a[n] << " by 0.3";
+  }
+  expect_values(input({3}, {1e60, 1e200, -1e300}, dtypes::float64).fmod(3.0), {std::fmod(1e60, 3), 0, -0.0});
+}
+
+TEST(Functions, LargeQuotientsAreRoundedOnce) {
+  const Tensor x = input({3}, {1e10, 1e20, -1e10});
+  expect_values(x.floordiv(7), {static_cast<float>(1e10f / 7.0), static_cast<float>(1e20f / 7.0),
+                                static_cast<float>(-1e10f / 7.0)});
+}
+
 TEST(Functions, Activations) {
   const std::vector<double> points = grid(-6, 6, 100, dtypes::float64);
   const Tensor x = input({100}, points, dtypes::float64);
