@@ -77,7 +77,8 @@ Rounds rounds_for(DType dtype, const Operand& divisor) {
 Tensor brought_near(const Tensor& x, const Tensor& y, const Rounds& rounds) {
   Tensor rest = x;
   const auto take_off = [&](const Tensor& divisor) {
-    rest = multiply_add(apply(Op::TRUNC, apply(Op::FDIV, rest.detach(), divisor.detach())).neg(), divisor, rest);
+    rest =
+        multiply_add(apply(Op::TRUNC, apply(Op::FDIV, rest.detach(), divisor.detach())).neg(), divisor, rest);
   };
   if (rounds.shifted > 0) {
     const Tensor shifted = y * select(y.abs().lt(1), like(y, std::ldexp(1.0, rounds.shift)), like(y, 1));

@@ -58,6 +58,17 @@ Tensor divided(const Tensor& x, const Dim& n) {
   return x / Tensor::from_dim(n, x.dtype());
 }
 
+// The first of the elements that go into each result; 0 where there may be none, or devices have parts of
+// them.
+Tensor first_of(const char* who, const Tensor& x, const Axes& axes) {
+  std::vector<std::optional<std::pair<Dim, Dim>>> bounds(static_cast<size_t>(x.ndim()));
+  for (const int64_t axis : resolve_axes(who, axes, x.ndim())) {
+    if (x.size(axis).uop().vmin() < 1 || x.devices().size() > 1) return like(x, 0);
+    bounds[static_cast<size_t>(axis)] = {Dim(0), Dim(1)};
+  }
+  return x.shrink(bounds);
+}
+
 // The place of the first element that equals the extreme, or is NaN.
 Tensor place_of(const char* who, const Tensor& x, Op op, std::optional<int64_t> axis, bool keepdim) {
   if (!axis) {
@@ -104,21 +115,32 @@ Tensor Tensor::mean(const Axes& axes, bool keepdim) const {
   return divided(total, n).cast(out);
 }
 
+// ---- Variances. Differences to one of the values are small where all are alike, and then their mean loses
+// little by rounding. The variance alone is that of the differences; beside the mean it is about the mean
+// that is shown, so that who needs both computes x - mean once.
+
+namespace {
+Tensor variance(const Tensor& x, const Tensor& mean, const Axes& axes, bool keepdim, double correction) {
+  const Dim n = reduced_count("var", x, axes);
+  const Tensor degrees = n.is_symbolic()
+                             ? (Tensor::from_dim(n, x.dtype()) - correction).maximum(0)
+                             : Tensor::full({}, std::max(static_cast<double>(n.value()) - correction, 0.0),
+                                            {.dtype = x.dtype()});
+  return (x - mean).square().sum(axes, keepdim) / degrees;
+}
+}  // namespace
+
 std::pair<Tensor, Tensor> Tensor::var_mean(const Axes& axes, bool keepdim, double correction) const {
-  const Dim n = reduced_count("var", *this, axes);
   const DType out = is_floating_point() ? dtype() : default_float();
-  const Tensor x = cast(sum_dtype(out));
-  const Tensor mean = x.mean(axes, true);
-  const Tensor squares = (x - mean).square().sum(axes, keepdim);
-  const Tensor degrees =
-      n.is_symbolic()
-          ? (from_dim(n, x.dtype()) - correction).maximum(0)
-          : full({}, std::max(static_cast<double>(n.value()) - correction, 0.0), {.dtype = x.dtype()});
-  const Tensor shown = keepdim ? mean : mean.reshape(squares.shape());
-  return {(squares / degrees).cast(out), shown.cast(out)};
+  const Tensor x = cast(sum_dtype(out)), first = first_of("var", x, axes).detach();
+  const Tensor mean = first + (x - first).mean(axes, true);
+  const Tensor var = variance(x, mean, axes, keepdim, correction);
+  return {var.cast(out), (keepdim ? mean : mean.reshape(var.shape())).cast(out)};
 }
 Tensor Tensor::var(const Axes& axes, bool keepdim, double correction) const {
-  return var_mean(axes, keepdim, correction).first;
+  const DType out = is_floating_point() ? dtype() : default_float();
+  const Tensor wide = cast(sum_dtype(out)), x = wide - first_of("var", wide, axes).detach();
+  return variance(x, x.mean(axes, true), axes, keepdim, correction).cast(out);
 }
 Tensor Tensor::std(const Axes& axes, bool keepdim, double correction) const {
   return in_wide_float(*this, [&](const Tensor& x) { return x.var(axes, keepdim, correction).sqrt(); });

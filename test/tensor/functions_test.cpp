@@ -171,6 +171,22 @@ TEST(Functions, LargeQuotientsAreRoundedOnce) {
                                 static_cast<float>(-1e10f / 7.0)});
 }
 
+TEST(Functions, VarianceOfLargeValues) {
+  std::vector<double> x;
+  double sum = 0, squares = 0;
+  for (int n = 0; n < 4000; n++) x.push_back(static_cast<float>(1e6 + std::abs(std::sin(n * 1.3))));
+  for (const double v : x) sum += v;
+  const double mean = sum / 4000;
+  for (const double v : x) squares += (v - mean) * (v - mean);
+  const Tensor t = input({4000}, x);
+  EXPECT_NEAR(values(t.var())[0], squares / 3999, 1e-6);
+  EXPECT_NEAR(values(t.std())[0], std::sqrt(squares / 3999), 1e-6);
+  const auto [var, shown] = t.var_mean();
+  EXPECT_NEAR(values(shown)[0], mean, 0.04);                 // a float32 beside 1e6
+  EXPECT_NEAR(values(var)[0], squares / 3999, 0.04 * 0.04);  // about that float32
+  EXPECT_EQ(values(input({300}, std::vector<double>(300, 0.1f)).var())[0], 0);
+}
+
 TEST(Functions, Activations) {
   const std::vector<double> points = grid(-6, 6, 100, dtypes::float64);
   const Tensor x = input({100}, points, dtypes::float64);
