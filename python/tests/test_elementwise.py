@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from quern import Tensor, dtypes
+from quern import ShapeError, Tensor, dtypes
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(3, 5)).astype(np.float32)
@@ -139,3 +139,12 @@ def test_casts():
     assert [getattr(x, n)().dtype.name for n in "half float double int long short bool bfloat16".split()] == [
         "float16", "float32", "float64", "int32", "int64", "int16", "bool", "bfloat16"]
     assert Tensor([1.0]).bitcast("uint32").item() == 0x3F800000
+
+
+def test_axes_of_a_number():
+    x = Tensor(3.0)
+    for axis in (0, -1):
+        assert [f(axis).item() for f in (x.sum, x.prod, x.max, x.min, x.mean, x.logsumexp)] == [3] * 6
+        assert x.argmax(axis).item() == 0 and x.any(axis).item() and x.std(axis, correction=0).item() == 0
+    with pytest.raises(ShapeError):
+        x.sum(1)

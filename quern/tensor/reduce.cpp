@@ -14,8 +14,15 @@ using detail::in_wide_float, detail::like, detail::resolve_axes, detail::resolve
 
 namespace detail {
 
+// The axes of a reduce. A tensor of no axes is reduced over its first or last as if it had one.
+Ints reduced_axes(const char* who, const Axes& axes, int64_t count) {
+  const bool of_scalar = count == 0 && axes.given() && axes.values().size() == 1;
+  if (of_scalar && (axes.values()[0] == 0 || axes.values()[0] == -1)) return {};
+  return resolve_axes(who, axes, count);
+}
+
 Tensor reduced(const char* who, const Tensor& x, Op op, const Axes& axes, bool keepdim) {
-  const Ints over = resolve_axes(who, axes, x.ndim());
+  const Ints over = reduced_axes(who, axes, x.ndim());
   Tensor kept(quern::reduce(x.uop(), op, over));
   if (keepdim) return kept;
   Shape sizes;
@@ -38,7 +45,7 @@ Tensor accumulated(const char* who, const Tensor& x, Op op, const Axes& axes, bo
 }
 
 Tensor extreme(const char* who, const Tensor& x, Op op, const Axes& axes, bool keepdim) {
-  for (const int64_t axis : resolve_axes(who, axes, x.ndim()))
+  for (const int64_t axis : detail::reduced_axes(who, axes, x.ndim()))
     if (x.size(axis) == Dim(0))
       throw ShapeError(
           fmt::format("{}: axis {} of {} is empty: there is no value", who, axis, shape_text(x.shape())));
@@ -48,7 +55,7 @@ Tensor extreme(const char* who, const Tensor& x, Op op, const Axes& axes, bool k
 // How many elements go into one result.
 Dim reduced_count(const char* who, const Tensor& x, const Axes& axes) {
   Dim n = 1;
-  for (const int64_t axis : resolve_axes(who, axes, x.ndim())) n = detail::product(n, x.size(axis));
+  for (const int64_t axis : detail::reduced_axes(who, axes, x.ndim())) n = detail::product(n, x.size(axis));
   return n;
 }
 
@@ -62,8 +69,8 @@ Tensor divided(const Tensor& x, const Dim& n) {
 // them.
 Tensor first_of(const char* who, const Tensor& x, const Axes& axes) {
   std::vector<std::optional<std::pair<Dim, Dim>>> bounds(static_cast<size_t>(x.ndim()));
-  for (const int64_t axis : resolve_axes(who, axes, x.ndim())) {
-    if (x.size(axis).uop().vmin() < 1 || x.devices().size() > 1) return like(x, 0);
+  for (const int64_t axis : detail::reduced_axes(who, axes, x.ndim())) {
+    if (x.size(axis).uop().vmin() < 1 || x.devices().size() > 1) return detail::number(0, x.dtype(), {});
     bounds[static_cast<size_t>(axis)] = {Dim(0), Dim(1)};
   }
   return x.shrink(bounds);
@@ -71,7 +78,7 @@ Tensor first_of(const char* who, const Tensor& x, const Axes& axes) {
 
 // The place of the first element that equals the extreme, or is NaN.
 Tensor place_of(const char* who, const Tensor& x, Op op, std::optional<int64_t> axis, bool keepdim) {
-  if (!axis) {
+  if (!axis || (x.ndim() == 0 && detail::reduced_axes(who, *axis, 0).empty())) {
     const Tensor place = place_of(who, x.flatten(), op, 0, false);
     return keepdim ? place.reshape(Shape(static_cast<size_t>(x.ndim()), Dim(1))) : place;
   }
