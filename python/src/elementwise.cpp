@@ -186,7 +186,7 @@ void bind_elementwise(TensorClass& tensor) {
   tensor.def(
       "hardsigmoid",
       [](const Tensor& x, double alpha, double beta) {
-        return alpha == 1.0 / 6 && beta == 0.5 ? x.hardsigmoid() : x.mul(alpha).add(beta).clamp(0, 1);
+        return alpha == 1.0 / 6 && beta == 0.5 ? x.hardsigmoid() : x.mul(alpha).add(beta).relu().clamp_max(1);
       },
       "alpha"_a = 1.0 / 6, "beta"_a = 0.5, "alpha * x + beta within 0 and 1.");
   tensor.def("hardtanh", &Tensor::hardtanh, "min_val"_a = -1.0, "max_val"_a = 1.0, "x within bounds.");

@@ -135,3 +135,29 @@ def test_reading_does_not_cut_off(read, said):
     read(x * 2)
     (y + x).sum().backward()
     assert x.grad.tolist() == [3, 3] and y.tolist() == [2, 4]
+
+
+def gradient_at(f, points):
+    x = Tensor(points)
+    return f(x).sum().gradient(x)[0].numpy()
+
+
+@pytest.mark.parametrize("f, points, expected", [
+    (lambda x: x.clip(-1, 2), [-2.0, -1, 0, 2, 3], [0, 1, 1, 1, 0]),
+    (lambda x: x.clamp(-1), [-2.0, -1, 0], [0, 1, 1]),
+    (lambda x: x.clamp(max_=2), [0.0, 2, 3], [1, 1, 0]),
+    (lambda x: x.hardtanh(), [-2.0, -1, 0, 1, 2], [0, 1, 1, 1, 0]),
+    (lambda x: x.relu6(), [-1.0, 0, 1, 6, 7], [0, 0, 1, 1, 0]),
+    (lambda x: x.hardswish(), [-3.0, 3], [0, 1.5]),
+    (lambda x: x.hardsigmoid(), [-3.0, 0, 3], [0, 1 / 6, 1 / 6]),
+    (lambda x: x.maximum(1), [0.0, 1, 2], [0, 0.5, 1]),
+])
+def test_gradients_at_bounds(f, points, expected):
+    np.testing.assert_allclose(gradient_at(f, points), expected, rtol=1e-6)
+
+
+def test_nan_goes_through_bounds():
+    x = Tensor([float("nan"), 1.0])
+    for y in (x.clip(0, 2), x.relu6(), x.hardtanh(), x.hardswish(), x.hardsigmoid()):
+        assert np.isnan(y.numpy()[0]) and np.isfinite(y.numpy()[1])
+    assert np.isnan(Tensor([1.0]).clip(Tensor([float("nan")]), 2).numpy()).all()

@@ -51,7 +51,7 @@ Tensor Tensor::logsigmoid() const {
 }
 
 Tensor Tensor::relu() const { return select(le(0), like(*this, 0), *this); }
-Tensor Tensor::relu6() const { return clamp(0, 6); }
+Tensor Tensor::relu6() const { return relu().clamp_max(6); }
 Tensor Tensor::hardtanh(double min, double max) const {
   if (min > max)
     throw ValueError(fmt::format("hardtanh: the least value {} is above the greatest {}", min, max));
@@ -106,10 +106,10 @@ Tensor Tensor::softsign() const {
   return in_wide_float(*this, [](const Tensor& x) { return x / (select(x.lt(0), x.neg(), x) + 1); });
 }
 Tensor Tensor::hardsigmoid() const {
-  return in_wide_float(*this, [](const Tensor& x) { return (x / 6 + 0.5).clamp(0, 1); });
+  return in_wide_float(*this, [](const Tensor& x) { return (x / 6 + 0.5).relu().clamp_max(1); });
 }
 Tensor Tensor::hardswish() const {
-  return in_wide_float(*this, [](const Tensor& x) { return x * (x + 3).clamp(0, 6) / 6; });
+  return in_wide_float(*this, [](const Tensor& x) { return x * (x + 3).relu6() / 6; });
 }
 
 }  // namespace quern

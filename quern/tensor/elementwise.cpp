@@ -233,7 +233,16 @@ Tensor Tensor::lerp(const Tensor& end, const Operand& weight) const {
   return (a + (b - a) * part).cast(x.dtype());
 }
 
-Tensor Tensor::clamp(const Operand& min, const Operand& max) const { return maximum(min).minimum(max); }
+// A value at a bound is its own, and so is the gradient there, which maximum() and minimum() would halve.
+Tensor Tensor::clamp_min(const Operand& min) const {
+  const auto [x, least] = matched("clamp", *this, min);
+  return select(x.lt(least) | least.isnan(), least, x);
+}
+Tensor Tensor::clamp_max(const Operand& max) const {
+  const auto [x, most] = matched("clamp", *this, max);
+  return select(x.gt(most) | most.isnan(), most, x);
+}
+Tensor Tensor::clamp(const Operand& min, const Operand& max) const { return clamp_min(min).clamp_max(max); }
 
 Tensor Tensor::neg() const { return dtype().is_bool() ? logical_not() : apply(Op::NEG, *this); }
 Tensor Tensor::logical_not() const { return cast(dtypes::bool_).eq(false); }

@@ -186,8 +186,8 @@ class Tensor {
   Tensor where(const Operand& yes, const Operand& no) const;  // this is the condition
   Tensor lerp(const Tensor& end, const Operand& weight) const;
   Tensor clamp(const Operand& min, const Operand& max) const;
-  Tensor clamp_min(const Operand& min) const { return maximum(min); }
-  Tensor clamp_max(const Operand& max) const { return minimum(max); }
+  Tensor clamp_min(const Operand& min) const;
+  Tensor clamp_max(const Operand& max) const;
   Tensor copysign(const Operand& other) const;
   Tensor logaddexp(const Operand& other) const;
   Tensor isclose(const Tensor& other, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false) const;
