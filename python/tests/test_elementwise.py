@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from quern import ShapeError, Tensor, dtypes
+from quern import DTypeError, ShapeError, Tensor, dtypes
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(3, 5)).astype(np.float32)
@@ -139,6 +139,20 @@ def test_casts():
     assert [getattr(x, n)().dtype.name for n in "half float double int long short bool bfloat16".split()] == [
         "float16", "float32", "float64", "int32", "int64", "int16", "bool", "bfloat16"]
     assert Tensor([1.0]).bitcast("uint32").item() == 0x3F800000
+
+
+@pytest.mark.parametrize("dtype, low, high", [("uint8", -1, 256), ("int8", -129, 300), ("int32", -2**40, 2**31),
+                                              ("int64", -2**63, 2**63), ("uint64", -1, 2**64 - 1)])
+def test_comparisons_with_numbers_beyond_the_dtype(dtype, low, high):
+    x = Tensor([1, 5], dtype=dtype)
+    yes, no = [True, True], [False, False]
+    for result in (x > low, x >= low, x < high, x <= high, x != low, x != high, low < x, high >= x, low != x):
+        assert result.tolist() == yes and result.dtype == dtypes.bool
+    for result in (x < low, x <= low, x > high, x >= high, x == low, x == high, low >= x, high < x, high == x):
+        assert result.tolist() == no
+    if dtype == "uint8":
+        with pytest.raises(DTypeError):
+            x + high
 
 
 def test_axes_of_a_number():

@@ -45,6 +45,28 @@ Tensor divide_integers(const char* who, Op op, const Tensor& x, const Tensor& y,
   return apply(op, x, y);
 }
 
+// The value of a number that is an integer: it fits one of both.
+wide integer_of(const Operand& number) {
+  const bool negative = number.constant(dtypes::float64).value().as_float() < 0;
+  const DType holds = negative ? dtypes::int64 : dtypes::uint64;
+  return number.constant(holds).value().integer(holds);
+}
+
+// An integer that the dtype of a tensor cannot hold is on one side of all its elements.
+Tensor compared(const char* who, Op op, const Operand& a, const Operand& b) {
+  const Operand& number = a.is_tensor() ? b : a;
+  if (a.is_tensor() != b.is_tensor() && number.is_int()) {
+    const Tensor& x = a.is_tensor() ? a.tensor() : b.tensor();
+    const DType dtype = number.dtype_beside(x.dtype());
+    const wide value = integer_of(number);
+    if (dtype.is_int() && !fits(dtype, value)) {
+      const bool less = (value < 0) == b.is_tensor();  // a < b
+      return Tensor::full(x.shape(), op == Op::CMPNE || (op != Op::CMPEQ && less));
+    }
+  }
+  return binary(who, op, a, b);
+}
+
 Tensor is_infinite(const Tensor& x) { return x.abs().eq(std::numeric_limits<double>::infinity()); }
 
 // How a dividend is brought near its divisor y: so many rounds by y * 2^shift, then so many by y itself. A
@@ -156,18 +178,12 @@ Tensor Tensor::bitwise_or(const Operand& other) const { return bits("bitwise_or"
 Tensor Tensor::bitwise_xor(const Operand& other) const { return bits("bitwise_xor", Op::XOR, *this, other); }
 Tensor Tensor::lshift(const Operand& other) const { return shift("lshift", Op::SHL, *this, other); }
 Tensor Tensor::rshift(const Operand& other) const { return shift("rshift", Op::SHR, *this, other); }
-Tensor Tensor::eq(const Operand& other) const { return binary("eq", Op::CMPEQ, *this, other); }
-Tensor Tensor::ne(const Operand& other) const { return binary("ne", Op::CMPNE, *this, other); }
-Tensor Tensor::lt(const Operand& other) const { return binary("lt", Op::CMPLT, *this, other); }
-Tensor Tensor::le(const Operand& other) const { return binary("le", Op::CMPLE, *this, other); }
-Tensor Tensor::gt(const Operand& other) const {
-  const auto [x, y] = matched("gt", *this, other);
-  return apply(Op::CMPLT, y, x);
-}
-Tensor Tensor::ge(const Operand& other) const {
-  const auto [x, y] = matched("ge", *this, other);
-  return apply(Op::CMPLE, y, x);
-}
+Tensor Tensor::eq(const Operand& other) const { return compared("eq", Op::CMPEQ, *this, other); }
+Tensor Tensor::ne(const Operand& other) const { return compared("ne", Op::CMPNE, *this, other); }
+Tensor Tensor::lt(const Operand& other) const { return compared("lt", Op::CMPLT, *this, other); }
+Tensor Tensor::le(const Operand& other) const { return compared("le", Op::CMPLE, *this, other); }
+Tensor Tensor::gt(const Operand& other) const { return compared("gt", Op::CMPLT, other, *this); }
+Tensor Tensor::ge(const Operand& other) const { return compared("ge", Op::CMPLE, other, *this); }
 
 Tensor Tensor::div(const Operand& other, const std::string& rounding) const {
   if (rounding == "floor") return floordiv(other);

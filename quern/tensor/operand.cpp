@@ -45,10 +45,15 @@ Tensor operator%(const Operand& a, const Operand& b) { return left("mod", a, b).
 Tensor operator&(const Operand& a, const Operand& b) { return left("bitwise_and", a, b).bitwise_and(b); }
 Tensor operator|(const Operand& a, const Operand& b) { return left("bitwise_or", a, b).bitwise_or(b); }
 Tensor operator^(const Operand& a, const Operand& b) { return left("bitwise_xor", a, b).bitwise_xor(b); }
-Tensor operator<(const Operand& a, const Operand& b) { return left("lt", a, b).lt(b); }
-Tensor operator<=(const Operand& a, const Operand& b) { return left("le", a, b).le(b); }
-Tensor operator>(const Operand& a, const Operand& b) { return left("gt", a, b).gt(b); }
-Tensor operator>=(const Operand& a, const Operand& b) { return left("ge", a, b).ge(b); }
+// The number may be one that the dtype of the tensor cannot hold: it stays on the right.
+Tensor operator<(const Operand& a, const Operand& b) {
+  return b.is_tensor() ? b.tensor().gt(a) : a.tensor().lt(b);
+}
+Tensor operator<=(const Operand& a, const Operand& b) {
+  return b.is_tensor() ? b.tensor().ge(a) : a.tensor().le(b);
+}
+Tensor operator>(const Operand& a, const Operand& b) { return b < a; }
+Tensor operator>=(const Operand& a, const Operand& b) { return b <= a; }
 Tensor operator-(const Tensor& a) { return a.neg(); }
 Tensor operator~(const Tensor& a) { return a.bitwise_not(); }
 
