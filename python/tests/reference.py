@@ -115,6 +115,13 @@ class Op:
         return self.grad and "float64" in self.dtypes.split() and self.out_dtype("float64") == "float64"
 
 
+def summed(dtype):
+    """Sums of narrow integers have 32 bits."""
+    if dtype in ("bool", "int8", "int16"):
+        return "int32"
+    return "uint32" if dtype in ("uint8", "uint16") else dtype
+
+
 def op(name, tensors=None, arrays=None, *inputs, **options):
     """An entry. The function of tensors is the member of that name if it is None, and the same as that of arrays if that is None."""
     tensors = tensors or getattr(Tensor, name)

@@ -5,19 +5,12 @@ import pytest
 
 from quern import Tensor
 
-from reference import ALL, FLOATS, INTS, SIGNED, UNSIGNED, between, checks_of, distinct, given, nonzero, normal, op
+from reference import ALL, FLOATS, INTS, SIGNED, UNSIGNED, between, checks_of, distinct, given, nonzero, normal, op, summed
 
 X, CUBE, EMPTY, SCALAR = normal(3, 7), normal(2, 3, 4), normal(3, 0), normal()
 DISTINCT, REAL = distinct(3, 7), {"dtypes": FLOATS}
 BOOLS = {"dtypes": ALL, "out": "bool"}
 NAN = given([[1.0, np.nan, 3.0], [-np.inf, 2.0, np.inf]])
-
-
-def summed(dtype):
-    """Sums of narrow integers have 32 bits."""
-    if dtype in ("bool", "int8", "int16"):
-        return "int32"
-    return "uint32" if dtype in ("uint8", "uint16") else dtype
 
 
 def sum_of(function):

@@ -120,7 +120,8 @@ Tensor Tensor::conv2d(const Tensor& weight, const std::optional<Tensor>& bias, c
           fmt::format("conv2d: the kernel reaches over {} elements, axis {} of the padded input has {}",
                       reach, axis, size));
   }
-  const DType result = promote(dtype(), weight.dtype()), computed = detail::sum_dtype(result);
+  const DType result = detail::product_dtype(promote(dtype(), weight.dtype())),
+              computed = detail::sum_dtype(result);
   const Tensor windows =
       detail::pooled(padded, kernel, stride, dilation);  // (batch, channels, outputs..., kernel...)
   const Shape shape = windows.shape();

@@ -234,6 +234,8 @@ DType sum_dtype(DType dtype) {
   return promote(dtype, dtypes::int32);
 }
 
+DType product_dtype(DType dtype) { return dtype.is_float() ? dtype : sum_dtype(dtype); }
+
 Operand neutral_of(Op op, DType dtype) {
   const Const c = identity_element(op, dtype);
   if (dtype.is_float()) return c.as_float();
