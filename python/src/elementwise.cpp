@@ -157,15 +157,20 @@ void bind_elementwise(TensorClass& tensor) {
     tensor.def(name, &clamped, "min_"_a = nb::none(), "max_"_a = nb::none(), "Kept within bounds.");
   tensor.def("isinf", &is_infinite, "detect_positive"_a = true, "detect_negative"_a = true,
              "Whether each element is infinite.");
-  tensor.def("isclose", &Tensor::isclose, "other"_a, "rtol"_a = 1e-5, "atol"_a = 1e-8, "equal_nan"_a = false,
-             "Whether they differ by no more than atol + rtol * |other|.");
   tensor.def(
-      "allclose",
-      [](const Tensor& x, const Tensor& other, double rtol, double atol, bool equal_nan) {
-        return without_lock([&] { return x.allclose(other, rtol, atol, equal_nan); });
+      "isclose",
+      [](const Tensor& x, const Operand& other, double rtol, double atol, bool equal_nan) {
+        return x.isclose(left_of(other, x), rtol, atol, equal_nan);
       },
       "other"_a, "rtol"_a = 1e-5, "atol"_a = 1e-8, "equal_nan"_a = false,
-      "Whether isclose() holds for all elements, as a bool of Python.");
+      "Whether they differ by no more than atol + rtol * |other|.");
+  tensor.def(
+      "allclose",
+      [](const Tensor& x, const Operand& other, double rtol, double atol, bool equal_nan) {
+        return x.isclose(left_of(other, x), rtol, atol, equal_nan).all();
+      },
+      "other"_a, "rtol"_a = 1e-5, "atol"_a = 1e-8, "equal_nan"_a = false,
+      "Whether isclose() holds for all elements: one bool.");
   tensor.def("threefry", &Tensor::threefry, "seed"_a,
              "A block cipher: random bits from counters (self) and keys.");
   tensor.def(

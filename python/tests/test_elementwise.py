@@ -127,8 +127,8 @@ def test_special_values():
     close(Tensor(x).isinf(), np.isinf(x))
     close(Tensor(x).isinf(detect_negative=False), np.isposinf(x))
     close(Tensor(x).isfinite(), np.isfinite(x))
-    assert Tensor(x).allclose(Tensor(x), equal_nan=True) is True
-    assert Tensor(x).allclose(Tensor(x)) is False
+    assert Tensor(x).allclose(Tensor(x), equal_nan=True).item() is True
+    assert Tensor(x).allclose(Tensor(x)).shape == () and not Tensor(x).allclose(Tensor(x))
 
 
 def test_casts():
@@ -153,6 +153,13 @@ def test_comparisons_with_numbers_beyond_the_dtype(dtype, low, high):
     if dtype == "uint8":
         with pytest.raises(DTypeError):
             x + high
+
+
+def test_isclose_to_a_number():
+    x = Tensor([1.0, 1.0 + 1e-7, 2.0])
+    assert x.isclose(1).tolist() == [True, True, False] and x.isclose(2.0).tolist() == [False, False, True]
+    assert Tensor([3, 4]).isclose(3).tolist() == [True, False]
+    assert x[:2].allclose(1) and not x.allclose(1)
 
 
 def test_axes_of_a_number():

@@ -110,9 +110,9 @@ TABLE = [
     op("isclose", None, np.isclose, CLOSE, CLOSE_TO, dtypes="float32", out="bool"),
     op("isclose", lambda x, y: x.isclose(y, rtol=0.1, atol=0, equal_nan=True), lambda x, y: np.isclose(x, y, 0.1, 0, True), CLOSE, CLOSE_TO,
        dtypes="float32", out="bool"),
-    op("allclose", None, np.allclose, CLOSE, CLOSE_TO, dtypes="float32", out="bool"),
-    op("allclose", lambda x, y: x.allclose(y, 0.1, 0.1, True), lambda x, y: np.allclose(x, y, 0.1, 0.1, True), CLOSE, CLOSE_TO,
-       dtypes="float32"),
+    op("allclose", None, lambda x, y: np.asarray(np.allclose(x, y)), CLOSE, CLOSE_TO, dtypes="float32", out="bool"),
+    op("allclose", lambda x, y: x.allclose(y, 0.1, 0.1, True), lambda x, y: np.asarray(np.allclose(x, y, 0.1, 0.1, True)),
+       CLOSE, CLOSE_TO, dtypes="float32", out="bool"),
     # choices
     op("where", None, np.where, mask(3, 7), X, Y, dtypes=ALL, smoke=True),
     op("where", None, np.where, mask(3, 1), ROW, normal()),
