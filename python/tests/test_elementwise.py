@@ -169,3 +169,11 @@ def test_axes_of_a_number():
         assert x.argmax(axis).item() == 0 and x.any(axis).item() and x.std(axis, correction=0).item() == 0
     with pytest.raises(ShapeError):
         x.sum(1)
+
+
+def test_negative_padding_of_pairs():
+    x = np.arange(12, dtype=np.float32).reshape(3, 4)
+    np.testing.assert_equal(Tensor(x).pad(((0, 0), (-1, -1))).numpy(), x[:, 1:3])
+    np.testing.assert_equal(Tensor(x).pad(((1, -1), (-2, 0)), value=9).numpy(), np.pad(x[:2, 2:], ((1, 0), (0, 0)), constant_values=9))
+    with pytest.raises(ShapeError):
+        Tensor(x).pad(((0, 0), (-3, -2)))

@@ -138,6 +138,21 @@ Tensor Tensor::pad_axes(const std::vector<std::pair<Dim, Dim>>& padding, const O
   if (padding.size() != own.size())
     throw ShapeError(
         fmt::format("pad: {} pairs for the {} axes of {}", padding.size(), own.size(), shape_text(own)));
+  std::vector<std::optional<std::pair<Dim, Dim>>> kept(own.size());  // negative padding takes away
+  std::vector<std::pair<Dim, Dim>> added = padding;
+  bool takes_away = false;
+  for (size_t i = 0; i < own.size(); i++) {
+    auto& [before, after] = added[i];
+    if (before.is_symbolic() || after.is_symbolic() || (before.value() >= 0 && after.value() >= 0)) continue;
+    const int64_t begin = std::max<int64_t>(-before.value(), 0), end = std::max<int64_t>(-after.value(), 0);
+    if (own[i].uop().vmin() < wide{begin} + end)
+      throw ShapeError(fmt::format("pad: ({}, {}) takes more than the {} elements of axis {}", before.text(),
+                                   after.text(), own[i].text(), i));
+    kept[i] = {Dim(begin), detail::difference(own[i], end)};
+    before = std::max<int64_t>(before.value(), 0), after = std::max<int64_t>(after.value(), 0);
+    takes_away = true;
+  }
+  if (takes_away) return shrink(kept).pad_axes(added, value);
   UOps offsets;
   Shape sizes;
   bool none = true;
