@@ -161,3 +161,15 @@ def test_nan_goes_through_bounds():
     for y in (x.clip(0, 2), x.relu6(), x.hardtanh(), x.hardswish(), x.hardsigmoid()):
         assert np.isnan(y.numpy()[0]) and np.isfinite(y.numpy()[1])
     assert np.isnan(Tensor([1.0]).clip(Tensor([float("nan")]), 2).numpy()).all()
+
+
+@pytest.mark.parametrize("f, points, expected", [
+    (lambda x: x.std(), [2.0, 2, 2], [0, 0, 0]),
+    (lambda x: x.reshape(1, 2).normalize() * 1e-12, [0.0, 0], [1, 1]),
+    (lambda x: x.reshape(1, 2).normalize(p=3) * 1e-12, [0.0, 0], [1, 1]),
+    (lambda x: x.silu(), [-3e38, 3e38], [0, 1]),
+    (lambda x: x.mish(), [-3e38, 3e38, 99, 101], [0, 1, 1, 1]),
+    (lambda x: x.erf(), [-np.inf, np.inf, 3e38], [0, 0, 0]),
+])
+def test_gradients_where_nothing_varies(f, points, expected):
+    np.testing.assert_allclose(gradient_at(f, points), expected, rtol=1e-6)

@@ -100,7 +100,8 @@ Tensor Tensor::silu() const {
   return in_wide_float(*this, [](const Tensor& x) { return scaled_sigmoid(x * std::numbers::log2e, x); });
 }
 Tensor Tensor::mish() const {
-  return in_wide_float(*this, [](const Tensor& x) { return x * x.softplus().tanh(); });
+  // From 100 on the factor is 1, and its gradient must not meet a large x.
+  return in_wide_float(*this, [](const Tensor& x) { return x * x.clamp_max(100).softplus().tanh(); });
 }
 Tensor Tensor::softsign() const {
   return in_wide_float(*this, [](const Tensor& x) { return x / (select(x.lt(0), x.neg(), x) + 1); });

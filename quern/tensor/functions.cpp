@@ -251,9 +251,9 @@ Tensor float_erf(const Tensor& x) {
   static const std::vector<double> far = {6.634797702e-05, -1.62871824,     -0.9152680744,
                                           -0.154660916,    0.03532581227,   -0.005704808769,
                                           0.0005692213359, -2.604405087e-05};
-  const Tensor size = size_of(x), z = x * x;
+  const Tensor size = size_of(x), small = size.lt(1), inner = select(small, x, like(x, 0));
   const Tensor p = polynomial(select(size.gt(4), like(x, 4), size), far);
-  return select(size.lt(1), x * polynomial(select(z.gt(1), like(x, 1), z), near),
+  return select(small, inner * polynomial(inner * inner, near),
                 with_sign_of(x, 1 - apply(Op::EXP2, select(p.gt(0), like(x, 0), p))));
 }
 

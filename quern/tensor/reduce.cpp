@@ -76,6 +76,12 @@ Tensor first_of(const char* who, const Tensor& x, const Axes& axes) {
   return x.shrink(bounds);
 }
 
+// sqrt(x), or another power below 1, with the gradient 0 at 0: where nothing varies there is no direction.
+Tensor root(const Tensor& x, double power = 0.5) {
+  const Tensor zero = x.eq(0), inner = detail::select(zero, like(x, 1), x);
+  return detail::select(zero, like(x, 0), power == 0.5 ? inner.sqrt() : inner.pow(power));
+}
+
 // The place of the first element that equals the extreme, or is NaN.
 Tensor place_of(const char* who, const Tensor& x, Op op, std::optional<int64_t> axis, bool keepdim) {
   if (!axis || (x.ndim() == 0 && detail::reduced_axes(who, *axis, 0).empty())) {
@@ -150,7 +156,7 @@ Tensor Tensor::var(const Axes& axes, bool keepdim, double correction) const {
   return variance(x, x.mean(axes, true), axes, keepdim, correction).cast(out);
 }
 Tensor Tensor::std(const Axes& axes, bool keepdim, double correction) const {
-  return in_wide_float(*this, [&](const Tensor& x) { return x.var(axes, keepdim, correction).sqrt(); });
+  return in_wide_float(*this, [&](const Tensor& x) { return root(x.var(axes, keepdim, correction)); });
 }
 std::pair<Tensor, Tensor> Tensor::std_mean(const Axes& axes, bool keepdim, double correction) const {
   return {std(axes, keepdim, correction), mean(axes, keepdim)};
@@ -214,9 +220,9 @@ Tensor Tensor::normalize(double p, int64_t axis, double eps) const {
   return in_wide_float(*this, [&](const Tensor& x) {
     const Tensor size = x.abs();
     Tensor norm = p == 1          ? size.sum(axis, true)
-                  : p == 2        ? size.square().sum(axis, true).sqrt()
+                  : p == 2        ? root(size.square().sum(axis, true))
                   : std::isinf(p) ? size.max(axis, true)
-                                  : size.pow(p).sum(axis, true).pow(1 / p);
+                                  : root(size.pow(p).sum(axis, true), 1 / p);
     return x / norm.maximum(eps);
   });
 }
