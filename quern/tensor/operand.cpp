@@ -47,10 +47,10 @@ Tensor operator|(const Operand& a, const Operand& b) { return left("bitwise_or",
 Tensor operator^(const Operand& a, const Operand& b) { return left("bitwise_xor", a, b).bitwise_xor(b); }
 // The number may be one that the dtype of the tensor cannot hold: it stays on the right.
 Tensor operator<(const Operand& a, const Operand& b) {
-  return b.is_tensor() ? b.tensor().gt(a) : a.tensor().lt(b);
+  return b.is_tensor() ? b.tensor().gt(a) : left("lt", a, b).lt(b);
 }
 Tensor operator<=(const Operand& a, const Operand& b) {
-  return b.is_tensor() ? b.tensor().ge(a) : a.tensor().le(b);
+  return b.is_tensor() ? b.tensor().ge(a) : left("le", a, b).le(b);
 }
 Tensor operator>(const Operand& a, const Operand& b) { return b < a; }
 Tensor operator>=(const Operand& a, const Operand& b) { return b <= a; }
