@@ -26,7 +26,7 @@ Tensor Tensor::dot(const Tensor& other, std::optional<DType> dtype) const {
     throw ShapeError(fmt::format("matmul: shapes {} and {}: the axes before the last two cannot be broadcast",
                                  shape_text(shape()), shape_text(other.shape())));
   detail::check_same_device("matmul", {a, b});
-  const DType out = dtype.value_or(detail::product_dtype(promote(this->dtype(), other.dtype())));
+  const DType out = dtype.value_or(promote(this->dtype(), other.dtype()));
   const DType summed = dtype ? promote(detail::sum_dtype(out), out) : detail::sum_dtype(out);
   const Tensor rows = a.cast(out).cast(summed).unsqueeze(-2);                       // (..., n, 1, k)
   const Tensor columns = b.cast(out).cast(summed).transpose(-1, -2).unsqueeze(-3);  // (..., 1, m, k)

@@ -54,7 +54,7 @@ Tensor like(const Tensor& x, double value);                              // a co
 
 Tensor to_float(const Tensor& x);  // integers become the default float
 DType sum_dtype(DType dtype);      // what sums of it are computed in
-DType product_dtype(DType dtype);  // what sums of products give: floats their own, integers that of the sum
+DType product_dtype(DType dtype);  // of einsum and convolutions: floats their own, integers that of the sum
 // f on x as a float; types narrower than float32 are computed in float32.
 Tensor in_wide_float(const Tensor& x, const std::function<Tensor(const Tensor&)>& f);
 Operand neutral_of(Op op, DType dtype);  // what changes nothing: 0 for ADD

@@ -236,7 +236,7 @@ TEST(Functions, DtypesOfResults) {
   EXPECT_EQ(i8.sum().dtype(), dtypes::int32);
   EXPECT_EQ(f16.sum().dtype(), dtypes::float16);
   EXPECT_EQ(i8.mean().dtype(), dtypes::float32);
-  EXPECT_EQ(i8.matmul(i8).dtype(), dtypes::int32);
+  EXPECT_EQ(i8.matmul(i8).dtype(), dtypes::int8);
   expect_values(2 - i8, {1, 1});
   expect_values(~input({3}, {0, 5, -1}, dtypes::int32), {-1, -6, 0});
   expect_values(~input({2}, {0, 5}, dtypes::uint8), {255, 250});
