@@ -77,8 +77,23 @@ UOp exp2_fused(const UOp& exp2) {
   return multiply_add(sum, r * first, first) * second;  // NaN, if that is given
 }
 
-// Where the hardware scales by powers of two, the renderer has a shorter one.
-UOp exp2_of_hardware(const UOp&) { return {}; }
+// Where the hardware scales by powers of two, the renderer has a shorter one for vectors. This is the same
+// for one number, to the bit, in arithmetic that LLVM makes vectors of.
+UOp exp2_of_hardware(const UOp& exp2) {
+  if (exp2.dtype().lanes() > 1) return {};
+  const UOp& given = exp2.src(0);
+  // NOLINTNEXTLINE(modernize-use-std-numbers): one that fits, not the constant
+  constexpr std::array q = {1.0,           0x1.62e430p-1,  0x1.ebfbdcp-3, 0x1.c6aee8p-5,
+                            0x1.3b2d4ap-7, 0x1.5f3e2cp-10, 0x1.41fd02p-13};
+  const UOp low = number_like(given, -151.0), high = number_like(given, 129.0);
+  const UOp above = where(given < low, low, given), x = where(high < above, high, above);
+  const UOp magic = number_like(x, 0x1.8p23), shifted = x + magic;
+  const UOp n = as_int32(shifted) - as_int32(magic), r = minus(x, minus(shifted, magic));
+  UOp sum = number_like(x, q.back());
+  for (size_t i = q.size() - 1; i-- > 0;) sum = UOp::alu(Op::MULACC, {sum, r, number_like(x, q[i])});
+  const UOp half = n >> integer(n, 1);
+  return sum * power_of_two(half) * power_of_two(n - half);
+}
 
 // ---- log2(x): x = 2^e * (1 + f), 1 + f between sqrt(1/2) and sqrt(2); log2(1 + f) = f * L + f^2 * p(f)
 
@@ -201,7 +216,7 @@ const Rules transcendental = [] {
 
 const Rules transcendental_but_exp2 = [] {
   return RuleList{{op({Op::EXP2, Op::LOG2, Op::SIN}).as("x"), in_arithmetic<exp2_of_hardware>,
-                   "a function -> fused arithmetic, but for EXP2"}};
+                   "a function -> fused arithmetic, but for vectors' EXP2"}};
 };
 
 const Rules transcendental_fused = [] {

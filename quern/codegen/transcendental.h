@@ -11,6 +11,6 @@ namespace quern {
 
 extern const Rules transcendental;
 extern const Rules transcendental_fused;     // with MULACC: fewer operations
-extern const Rules transcendental_but_exp2;  // the same; EXP2 stays
+extern const Rules transcendental_but_exp2;  // the same; EXP2 of vectors stays
 
 }  // namespace quern

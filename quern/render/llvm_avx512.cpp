@@ -72,10 +72,6 @@ Value* extreme_avx512(llvm::IRBuilder<>& b, Value* x, Value* y, bool greatest) {
 }
 
 Value* exp2_avx512(llvm::IRBuilder<>& b, Value* x) {
-  if (!x->getType()->isVectorTy()) {
-    Value* lanes = llvm::PoisonValue::get(llvm::FixedVectorType::get(x->getType(), 4));
-    return b.CreateExtractElement(exp2_of_part(b, b.CreateInsertElement(lanes, x, uint64_t{0})), uint64_t{0});
-  }
   const unsigned lanes = lanes_of(x);
   const unsigned size = lanes <= 4 ? 4 : lanes <= 8 ? 8 : 16;
   if (lanes == size) return exp2_of_part(b, x);

@@ -109,7 +109,8 @@ Value* on_floats(llvm::IRBuilder<>& b, const UOp& u, llvm::ArrayRef<Value*> x, L
     case Op::RECIP: return b.CreateFDiv(llvm::ConstantFP::get(x[0]->getType(), 1.0), x[0]);
     case Op::SQRT: return unary(llvm::Intrinsic::sqrt);
     case Op::EXP2:
-      if (vectors == LlvmOptions::Vectors::AVX512 && u.dtype().kind() == Scalar::Float32)
+      if (vectors == LlvmOptions::Vectors::AVX512 && u.dtype().kind() == Scalar::Float32 &&
+          u.dtype().lanes() > 1)
         return exp2_avx512(b, x[0]);
       return unary(llvm::Intrinsic::exp2);
     case Op::LOG2: return unary(llvm::Intrinsic::log2);
