@@ -22,7 +22,7 @@ struct DeviceSpec {
   bool converts_float16 = false;  // without has_float16: to and from float32, in hardware
 
   bool has_fma = false;   // MULACC of float32 and float64 is one instruction
-  bool has_exp2 = false;  // EXP2 of float32: its renderer has a shorter one than arithmetic
+  bool has_exp2 = false;  // EXP2 of vectors of float32: its renderer has a shorter one
 
   bool adds_addresses_in_64_bits = false;
 
