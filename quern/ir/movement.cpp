@@ -92,6 +92,13 @@ UOp pad(const UOp& x, Sources offsets, Sources sizes) {
   return checked(UOp::make(Op::PAD, x.dtype(), sources));
 }
 
+// The argument keeps it apart from a PAD that computes.
+UOp pad_unseen(const UOp& x, Sources sizes) {
+  UOps sources = with_first(x, UOps(sizes.size(), UOp::index(0)));
+  sources.insert(sources.end(), sizes.begin(), sizes.end());
+  return checked(UOp::make(Op::PAD, x.dtype(), sources, int64_t{1}));
+}
+
 UOp shrink(const UOp& x, Sources offsets, Sources sizes) {
   if (all_zero(offsets) && same_sizes(x.shape(), sizes)) return x;
   UOps sources = with_first(x, offsets);
@@ -164,6 +171,25 @@ const UOp& base_of(const UOp& x) {
   const UOp* u = &x;
   while (is_movement(u->op())) u = &u->src(0);
   return *u;
+}
+
+bool is_view(const UOp& x) {
+  if (x.op() == Op::PAD) return !x.arg().none();
+  return is_movement(x.op()) || x.op() == Op::DETACH;
+}
+
+const UOp& viewed_by(const UOp& x) {
+  const UOp* u = &x;
+  while (is_view(*u)) u = &u->src(0);
+  return *u;
+}
+
+UOp without_detach(const UOp& view) {
+  if (view.op() == Op::DETACH) return without_detach(view.src(0));
+  if (!is_movement(view.op())) return view;
+  UOps sources(view.src().begin(), view.src().end());
+  sources[0] = without_detach(view.src(0));
+  return same(sources[0], view.src(0)) ? view : view.with_src(sources);
 }
 
 }  // namespace quern

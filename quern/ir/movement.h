@@ -17,6 +17,7 @@ UOp expand(const UOp& x, Sources sizes);   // axes of size 1 repeat; the number 
 UOp permute(const UOp& x, Ints order);     // axis i of the result is axis order[i] of x
 UOp flip(const UOp& x, Ints axes);
 UOp pad(const UOp& x, Sources offsets, Sources sizes);     // x stands at the offsets, zeros around it
+UOp pad_unseen(const UOp& x, Sources sizes);               // zeros behind x, which no element of a view is
 UOp shrink(const UOp& x, Sources offsets, Sources sizes);  // the part of x at the offsets
 UOp reduce(const UOp& x, Op op, Ints axes);  // axes of size 1 stay in the result; none: x itself
 
@@ -38,5 +39,11 @@ UOp full(Sources sizes, const UOp& constant);
 
 // What is under movement ops: the node that computes or holds the values.
 const UOp& base_of(const UOp& x);
+
+// Views, whose elements are elements of what is under them: movement ops but for PADs that can be seen, and
+// what says that gradients end. What is under them; and the view without the ends of gradients.
+bool is_view(const UOp& x);
+const UOp& viewed_by(const UOp& x);
+UOp without_detach(const UOp& view);
 
 }  // namespace quern

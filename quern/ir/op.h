@@ -56,7 +56,7 @@ enum class ArgKind : uint8_t {
   /* shapes: they move values and compute none */                                                                 \
   X(RESHAPE, 1, -1, None)         /* x, sizes */                                                                  \
   X(EXPAND, 1, -1, None)          /* x, sizes */                                                                  \
-  X(PAD, 1, -1, None)             /* x, offsets, sizes: x stands at the offsets, 0 around it */                   \
+  X(PAD, 1, -1, Int)              /* x, offsets, sizes: x stands at the offsets, 0 around it; 1: unseen */         \
   X(SHRINK, 1, -1, None)          /* x, offsets, sizes: the part of x at the offsets */                           \
   X(PERMUTE, 1, 1, Ints)          /* axis i of the result is axis arg[i] of x */                                  \
   X(FLIP, 1, 1, Ints)             /* the axes that are reversed */                                                \

@@ -118,7 +118,7 @@ Shardings::Shardings(const UOp& root) : root_(root) {
 
 const UOp& memory_base(const UOp& x) {
   const UOp* u = &x;
-  while (is_movement(u->op()) || u->op() == Op::MULTI) u = &u->src(0);
+  while (is_view(*u) || u->op() == Op::MULTI) u = &u->src(0);
   return *u;
 }
 

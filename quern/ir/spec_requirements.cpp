@@ -15,7 +15,8 @@ constexpr OpSet kIntegerDivision = {Op::FLOORDIV, Op::FLOORMOD, Op::TRUNCDIV, Op
 constexpr OpSet kEffects = {Op::SINK, Op::GROUP, Op::END,   Op::BARRIER,
                             Op::IF,   Op::ENDIF, Op::STORE, Op::CALL};
 constexpr OpSet kNames = {Op::UNIQUE, Op::LUNIQUE, Op::DEVICE};
-constexpr OpSet kMayLackArgument = {Op::SINK, Op::CONTIGUOUS, Op::STORE};  // what the kernel is like, if told
+constexpr OpSet kMayLackArgument = {Op::SINK, Op::CONTIGUOUS, Op::STORE,
+                                    Op::PAD};  // what is there only if told
 constexpr OpSet kMayBeVoid = {Op::AFTER, Op::NOOP, Op::REDUCE, Op::FUNCTION};
 constexpr OpSet kMayBePointer =
     OpSet{Op::PARAM, Op::DEFINE_LOCAL, Op::DEFINE_REG, Op::INDEX, Op::CAST, Op::AFTER, Op::NOOP} |

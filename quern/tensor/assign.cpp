@@ -6,6 +6,7 @@
 #include "quern/ir/movement.h"
 #include "quern/ir/sharding.h"
 #include "quern/tensor/assign.h"
+#include "quern/tensor/gradient_rules.h"
 #include "quern/tensor/support.h"
 
 namespace quern {
@@ -17,16 +18,50 @@ bool names_memory(const UOp& u) {
   return base.op() == Op::BUFFER || base.op() == Op::AFTER;
 }
 
-// Whether each element of the view is a place in memory of its own.
-enum class Place { memory, repeated, computed };
+// Whether each element of the view is a place in memory of its own, in order or with padding between them.
+enum class Place { memory, repeated, padded, computed };
 Place place_of(const UOp& view) {
   bool expanded = false, padded = false;
-  for (const UOp* u = &view; is_movement(u->op()); u = &u->src(0)) {
+  for (const UOp* u = &view; is_view(*u); u = &u->src(0)) {
     expanded = expanded || u->op() == Op::EXPAND;
     padded = padded || u->op() == Op::PAD;
   }
-  if (!names_memory(base_of(view)) || padded) return Place::computed;
-  return expanded ? Place::repeated : Place::memory;
+  if (!names_memory(viewed_by(view))) return Place::computed;
+  return expanded ? Place::repeated : padded ? Place::padded : Place::memory;
+}
+
+// The value whose elements are those of the view: a constant is that of the shape it was made with.
+const UOp& whole_of(const UOp& view) {
+  const UOp *u = &view, *repeats = nullptr;
+  for (; is_view(*u); u = &u->src(0))
+    if (u->op() == Op::EXPAND) repeats = u;
+  return u->is_const() && repeats != nullptr ? *repeats : *u;
+}
+
+// Undoes the views between `view` and what it sees: the value stands where it would be written, zeros
+// elsewhere.
+UOp spread(const UOp& view, const UOp& value) {
+  UOp v = value;
+  for (const UOp* u = &view; is_view(*u); u = &u->src(0)) {
+    const UOps& inner = u->src(0).shape();
+    const Sources given = u->src().subspan(1);
+    switch (u->op()) {
+      case Op::RESHAPE: v = quern::reshape(v, inner); break;
+      case Op::FLIP: v = quern::flip(v, u->arg().ints()); break;
+      case Op::PERMUTE: v = quern::permute(v, inverse(u->arg().ints())); break;
+      case Op::SHRINK: v = quern::pad(v, given.first(inner.size()), inner); break;
+      case Op::PAD: v = quern::shrink(v, given.first(inner.size()), inner); break;
+      case Op::DETACH: break;
+      default: QUERN_CHECK(false, "a view whose elements are not places");
+    }
+  }
+  return v;
+}
+
+// The whole memory, as it is when the value is written through a view with padding.
+UOp written_through(const UOp& view, const UOp& base, const UOp& value) {
+  const UOp yes = quern::full(value.shape(), UOp::boolean(true));
+  return Tensor(spread(view, yes)).where(Tensor(spread(view, value)), Tensor(base)).uop();
 }
 
 }  // namespace
@@ -77,30 +112,42 @@ void assign_view(const char* who, const UOp& view, const Operand& value) {
         fmt::format("{}: the tensor is an expanded view: several of its elements are one place in memory; "
                     "clone() it first",
                     who));
-  QUERN_CHECK(place == Place::memory, "assignment to a value that has no memory");
-  const UOp base = base_of(view);
-  replace_views(base, quern::after(base, UOps{quern::store(view, stored.uop())}));
+  QUERN_CHECK(place != Place::computed, "assignment to a value that has no memory");
+  const UOp base = viewed_by(view), target = without_detach(view);
+  const UOp written = same(target, view) ? stored.uop() : quern::detach(stored.uop());
+  const UOp effect = place == Place::memory ? quern::store(target, written)
+                                            : quern::store(base, written_through(target, base, written));
+  replace_views(base, quern::after(base, UOps{effect}));
 }
 
-bool has_memory(const UOp& view) { return place_of(view) != Place::computed; }
 bool is_writable(const UOp& view) { return place_of(view) == Place::memory; }
+
+bool has_memory(const UOp& view) { return place_of(view) != Place::computed; }
+
+void share_memory(const char* who, const Tensor& x) {
+  const UOp mine = x.uop();
+  if (has_memory(mine)) return;
+  const UOp& whole = whole_of(mine);
+  if (views_in_family(*x.state(), whole) > 1)
+    replace_views(whole, in_new_memory(who, Tensor(whole)).uop(), x.state().get());
+}
 
 }  // namespace detail
 
 const Tensor& Tensor::assign(const Operand& value) const {
-  const UOp mine = uop();
-  if (detail::has_memory(mine)) {
-    detail::assign_view("assign", mine, value);
+  detail::share_memory("assign", *this);
+  if (detail::has_memory(uop())) {
+    detail::assign_view("assign", uop(), value);
     return *this;
   }
   if (value.is_tensor() && value.tensor().dtype() != dtype())
     throw DTypeError(fmt::format("assign: the value is {}, the tensor {}; cast it",
                                  value.tensor().dtype().name(), dtype().name()));
-  const UOp given = (value.is_tensor() ? detail::broadcast_to("assign", value.tensor(), shape())
-                                       : detail::number(value, dtype(), shape()))
-                        .uop();
-  // A copy, not another name for the same memory: what is written there later is not seen here.
-  state_->set(detail::has_memory(given) ? quern::contiguous(given) : given);
+  const Tensor given = value.is_tensor() ? detail::broadcast_to("assign", value.tensor(), shape())
+                                         : detail::number(value, dtype(), shape());
+  // A copy, not another name for the same value: what is written there later is not seen here.
+  const UOp its = given.uop();
+  state_->set(detail::has_memory(its) ? quern::contiguous(its) : detail::own_value(given).uop());
   return *this;
 }
 
@@ -113,14 +160,17 @@ const Tensor& Tensor::replace(const Tensor& other) const {
   return *this;
 }
 
-Tensor Tensor::detach() const { return uop().op() == Op::DETACH ? *this : Tensor(quern::detach(uop())); }
+Tensor Tensor::detach() const {
+  const UOp mine = uop();
+  return mine.op() == Op::DETACH ? *this : seen_as(quern::detach(mine));
+}
 
 Tensor Tensor::contiguous() const {
   const UOp u = uop();
   const UOp& below = u.op() == Op::RESHAPE ? u.src(0) : u;
   if (u.op() == Op::CONTIGUOUS || below.op() == Op::BUFFER || below.op() == Op::AFTER ||
       (below.op() == Op::MULTI && detail::has_memory(below)))
-    return Tensor(u);
+    return seen_as(u);
   return Tensor(quern::contiguous(u));
 }
 Tensor Tensor::contiguous(const std::string& opts) const {

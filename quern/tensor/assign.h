@@ -5,9 +5,10 @@
 
 namespace quern::detail {
 
-bool has_memory(const UOp& view);   // movement ops over a BUFFER, or over an AFTER of one
+bool has_memory(const UOp& view);   // views of a BUFFER, or of an AFTER of one
 bool is_writable(const UOp& view);  // it has memory, a place for each of its elements
 void assign_view(const char* who, const UOp& view, const Operand& value);  // all views of its memory see it
+void share_memory(const char* who, const Tensor& x);  // if others see its values: x and they get the same
 // Memory of the shape of x, where x is: on several devices in the same parts.
 UOp new_memory_like(const char* who, const Tensor& x, DType dtype);
 Tensor in_new_memory(const char* who, const Tensor& x);  // x stored into a buffer of its own

@@ -139,7 +139,8 @@ Tensor Tensor::einsum(const std::string& formula, const std::vector<Tensor>& ope
   }
   Ints summed;
   for (size_t i = result.size(); i < all.size(); i++) summed.push_back(static_cast<int64_t>(i));
-  const Tensor sum = summed.empty() ? *product : product->sum(summed, false, computed);
+  const Tensor sum =
+      summed.empty() ? detail::own_value(*product, tensors[0]) : product->sum(summed, false, computed);
   return sum.cast(dtype.value_or(detail::product_dtype(out)));
 }
 

@@ -270,12 +270,12 @@ Tensor Tensor::bitwise_not() const {
 
 // max(x, -x): +0 of -0, NaN of NaN, and its gradient at 0 is 0.
 Tensor Tensor::abs() const {
-  if (dtype().is_bool() || dtype().is_unsigned()) return *this;
+  if (dtype().is_bool() || dtype().is_unsigned()) return detail::own_value(*this);
   return apply(Op::MAX, *this, neg());
 }
 
 Tensor Tensor::sign() const {
-  if (dtype().is_bool()) return *this;
+  if (dtype().is_bool()) return detail::own_value(*this);
   const Tensor zero = like(*this, 0), one = like(*this, 1);
   if (dtype().is_unsigned()) return select(eq(0), zero, one);
   const Tensor sign = select(lt(0), one.neg(), select(gt(0), one, zero));
@@ -298,19 +298,21 @@ Tensor Tensor::rsqrt() const {
   return detail::in_wide_float(*this, [](const Tensor& x) { return apply(Op::RECIP, apply(Op::SQRT, x)); });
 }
 
-Tensor Tensor::trunc() const { return dtype().is_float() ? apply(Op::TRUNC, *this) : *this; }
+Tensor Tensor::trunc() const {
+  return dtype().is_float() ? apply(Op::TRUNC, *this) : detail::own_value(*this);
+}
 Tensor Tensor::floor() const {
-  if (!dtype().is_float()) return *this;
+  if (!dtype().is_float()) return detail::own_value(*this);
   const Tensor whole = trunc();
   return select(lt(whole), whole - 1, whole);
 }
 Tensor Tensor::ceil() const {
-  if (!dtype().is_float()) return *this;
+  if (!dtype().is_float()) return detail::own_value(*this);
   const Tensor whole = trunc();
   return select(gt(whole), whole + 1, whole);
 }
 Tensor Tensor::round() const {
-  if (!dtype().is_float()) return *this;
+  if (!dtype().is_float()) return detail::own_value(*this);
   const Tensor whole = trunc(), half = whole * 0.5;
   const Tensor rest = (*this - whole).abs();  // exact
   const Tensor away = whole + select(lt(0), like(*this, -1), like(*this, 1));

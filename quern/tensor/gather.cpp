@@ -168,7 +168,7 @@ Tensor Tensor::scatter(int64_t axis, const Tensor& index, const Operand& source,
   const int64_t at = detail::resolve_axis("scatter", axis, ndim());
   const Tensor values = source.is_tensor() ? source.tensor() : detail::number(source, dtype(), index.shape());
   const Scatter s = prepared("scatter", *this, at, index, values);
-  if (index.numel() == Dim(0)) return *this;
+  if (index.numel() == Dim(0)) return detail::own_value(*this);
   if (reduce == "add") return *this + s.back(combined("scatter", s, Op::ADD, 0));
   if (reduce == "multiply") {
     const Tensor any = s.back(s.hit.any(-1));

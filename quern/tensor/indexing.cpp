@@ -65,12 +65,11 @@ Tensor take_range(const Tensor& x, int64_t axis, const Range& r) {
                   lead = std::min(r.begin, std::max<int64_t>(r.begin + whole - size, 0));
     const int64_t end = std::min(size, r.begin - lead + whole);
     y = take(x, axis, r.begin - lead, end);
-    if (const int64_t missing = whole - (end - (r.begin - lead)); missing > 0) {
-      std::vector<std::pair<Dim, Dim>> padding(static_cast<size_t>(x.ndim()), {Dim(0), Dim(0)});
-      padding[at].second = missing;
-      y = y.pad_axes(padding, 0);
-    }
     Shape rows = y.shape();
+    if (end - (r.begin - lead) < whole) {
+      rows[at] = whole;
+      y = y.seen_as(pad_unseen(y.uop(), sizes_of(rows)));
+    }
     rows[at] = r.count;
     rows.insert(rows.begin() + axis + 1, Dim(r.step));
     y = take(y.reshape(rows), axis + 1, lead, lead + 1);
@@ -189,26 +188,6 @@ Tensor picked(const Tensor& x, const std::vector<Index>& list) {
   return tensors.empty() ? y : detail::gather_axes(y, tensors);
 }
 
-// ---- Writing
-
-// Undoes the views between `view` and the memory below it: the value stands where it would be written, zeros
-// elsewhere.
-Tensor spread(const UOp& view, const Tensor& value) {
-  UOp v = value.uop();
-  for (const UOp* u = &view; is_movement(u->op()); u = &u->src(0)) {
-    const UOps& inner = u->src(0).shape();
-    const Sources given = u->src().subspan(1);
-    switch (u->op()) {
-      case Op::RESHAPE: v = quern::reshape(v, inner); break;
-      case Op::FLIP: v = quern::flip(v, u->arg().ints()); break;
-      case Op::SHRINK: v = quern::pad(v, given.first(inner.size()), inner); break;
-      case Op::PAD: v = quern::shrink(v, given.first(inner.size()), inner); break;
-      default: QUERN_CHECK(false, "a view that indexing does not make");
-    }
-  }
-  return Tensor(v);
-}
-
 }  // namespace
 
 Tensor Tensor::at(const std::vector<Index>& indices) const {
@@ -236,17 +215,10 @@ Tensor Tensor::set(const std::vector<Index>& indices, const Operand& value) cons
   const Tensor view = picked(*this, list);
   const Tensor written = fitting(view.shape());  // checks, before anything is changed
   if (view.numel() == Dim(0)) return *this;
+  detail::share_memory("set", *this);
   if (!detail::has_memory(uop())) state_->set(detail::in_new_memory("set", *this).uop());
-  const UOp target = picked(*this, list).uop();
-  if (detail::has_memory(target)) {
-    detail::assign_view("set", target, written);
-    return *this;
-  }
-  // A view with padding, as steps that do not divide their axis have.
-  const UOp blank = new_buffer(dtypes::bool_, numel().value(), device_node(default_device()));
-  const UOp seen = picked(Tensor(quern::reshape(blank, uop().shape())), list).uop();
-  const Tensor here = spread(seen, Tensor::full(written.shape(), true)).reshape(shape());
-  return assign(here.where(spread(seen, written).reshape(shape()), *this));
+  detail::assign_view("set", picked(*this, list).uop(), written);
+  return *this;
 }
 
 }  // namespace quern

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <map>
 #include <mutex>
 #include <ranges>
 #include <utility>
@@ -32,12 +33,12 @@ struct Live {
   }
   void enter(TensorState& s) {
     if (is_lazy(s.uop_)) lazy_version.fetch_add(1, std::memory_order_relaxed);
-    auto& list = by_base[base_of(s.uop_).node()];
+    auto& list = by_base[viewed_by(s.uop_).node()];
     s.place_ = list.size();
     list.push_back(&s);
   }
   void leave(TensorState& s) {
-    const auto found = by_base.find(base_of(s.uop_).node());
+    const auto found = by_base.find(viewed_by(s.uop_).node());
     auto& list = found->second;
     list.back()->place_ = s.place_;
     list[s.place_] = list.back();
@@ -68,17 +69,26 @@ struct Live {
   }
   static bool is_own(const TensorState& s) { return s.by_ == std::this_thread::get_id(); }
   static bool is_inside(const TensorState& s, uint64_t number) { return s.inside_ == number; }
-  void begin(TensorState& s) {
+  void begin(TensorState& s, const TensorState* viewed) {
     s.serial_ = next_serial++;
+    s.family_ = viewed != nullptr ? viewed->family_ : s.serial_;
     enter(s);
   }
+  void begin_family(TensorState& s) { s.family_ = next_serial++; }
+  static uint64_t family(const TensorState& s) { return s.family_; }
 };
 
 TensorState::TensorState(UOp value)
     : uop_(std::move(value)), inside_(made_inside()), by_(std::this_thread::get_id()) {
   Live& live = Live::instance();
   const std::lock_guard guard(live.lock);
-  live.begin(*this);
+  live.begin(*this, nullptr);
+}
+TensorState::TensorState(UOp value, const TensorState& viewed)
+    : uop_(std::move(value)), inside_(made_inside()), by_(std::this_thread::get_id()) {
+  Live& live = Live::instance();
+  const std::lock_guard guard(live.lock);
+  live.begin(*this, &viewed);
 }
 
 TensorState::~TensorState() {
@@ -98,6 +108,7 @@ void TensorState::set(UOp value) {
   Live& live = Live::instance();
   const std::lock_guard guard(live.lock);
   live.change(*this, std::move(value), freed, true);
+  live.begin_family(*this);
 }
 
 void TensorState::keep_read(const UOp& value, const UOp& memory) {
@@ -163,6 +174,49 @@ std::vector<std::shared_ptr<TensorState>> states_with_grad() {
 
 }  // namespace detail
 
+namespace {
+
+// The views between x and `base`, x first; none if x is no view of it.
+std::optional<std::vector<const UOp*>> views_over(const UOp& x, const UOp& base) {
+  std::vector<const UOp*> views;
+  const UOp* u = &x;
+  for (; !same(*u, base); u = &u->src(0)) {
+    if (!is_view(*u)) return {};
+    views.push_back(u);
+  }
+  return views;
+}
+
+UOp moved_to(const std::vector<const UOp*>& views, const UOp& base) {
+  UOp moved = base;
+  for (const UOp* view : views | std::views::reverse) {
+    UOps sources(view->src().begin(), view->src().end());
+    sources[0] = moved;
+    moved = view->with_src(sources);
+  }
+  return moved;
+}
+
+// Which tensors memory is new for. Those that had its value without seeing each other are not views of each
+// other now: the first gets the memory, and what is written there later is not seen by the others.
+class NewMemory {
+ public:
+  UOp seen_by(uint64_t family, const UOp& before, const UOp& now) {
+    const UOp& memory = viewed_by(now);
+    if (memory.op() != Op::BUFFER || viewed_by(before).op() == Op::AFTER) return now;
+    if (owners_.emplace(memory, family).first->second == family) return now;
+    UOp& other = others_[memory][family];
+    if (!other) other = told_apart(memory);
+    return moved_to(*views_over(now, memory), other);
+  }
+
+ private:
+  std::unordered_map<UOp, uint64_t> owners_;
+  std::unordered_map<UOp, std::map<uint64_t, UOp>> others_;
+};
+
+}  // namespace
+
 std::unordered_map<UOp, UOp> live_reads() {
   using detail::Live;
   std::unordered_map<UOp, UOp> result;
@@ -186,37 +240,38 @@ void replace_live(const std::unordered_map<UOp, UOp>& map) {
   before.reserve(states.size());
   for (const detail::TensorState* s : states) before.push_back(Live::uop(*s));
   const UOp after = UOp::sink(before).substitute(map);
-  std::unordered_map<UOp, bool> seen;
-  for (size_t i = 0; i < states.size(); i++) {
-    if (same(before[i], after.src(i))) continue;
-    // Tensors that had the same value without memory are not views of each other: the first gets the memory,
-    // and what is written there later is not seen by the others.
-    const bool new_memory = base_of(after.src(i)).op() == Op::BUFFER && base_of(before[i]).op() != Op::AFTER;
-    const bool another = new_memory && !seen.emplace(before[i], true).second;
-    live.change(*states[i], another ? told_apart(after.src(i)) : after.src(i), freed, false);
-  }
+  NewMemory memory;
+  for (size_t i = 0; i < states.size(); i++)
+    if (!same(before[i], after.src(i)))
+      live.change(*states[i], memory.seen_by(Live::family(*states[i]), before[i], after.src(i)), freed,
+                  false);
   for (UOp& u : before) freed.push_back(std::move(u));
 }
 
-void replace_views(const UOp& old_base, const UOp& new_base) {
+void replace_views(const UOp& old_base, const UOp& new_base, const detail::TensorState* family) {
   using detail::Live;
   UOps freed;
   Live& live = Live::instance();
   const std::lock_guard guard(live.lock);
-  const auto found = live.by_base.find(old_base.node());
+  const auto found = live.by_base.find(viewed_by(old_base).node());
   if (found == live.by_base.end()) return;
   const std::vector<detail::TensorState*> states = found->second;
   for (detail::TensorState* s : states) {
-    std::vector<const UOp*> views;  // from the tensor down to the base
-    for (const UOp* u = &Live::uop(*s); is_movement(u->op()); u = &u->src(0)) views.push_back(u);
-    UOp moved = new_base;
-    for (const UOp* view : views | std::views::reverse) {
-      UOps sources(view->src().begin(), view->src().end());
-      sources[0] = moved;
-      moved = view->with_src(sources);
-    }
-    live.change(*s, moved, freed, true);
+    if (family != nullptr && Live::family(*s) != Live::family(*family)) continue;
+    if (const auto views = views_over(Live::uop(*s), old_base))
+      live.change(*s, moved_to(*views, new_base), freed, true);
   }
+}
+
+int64_t views_in_family(const detail::TensorState& state, const UOp& base) {
+  using detail::Live;
+  Live& live = Live::instance();
+  const std::lock_guard guard(live.lock);
+  const auto found = live.by_base.find(viewed_by(base).node());
+  if (found == live.by_base.end()) return 0;
+  return std::ranges::count_if(found->second, [&](const detail::TensorState* s) {
+    return Live::family(*s) == Live::family(state) && views_over(Live::uop(*s), base);
+  });
 }
 
 std::vector<UOp> live_uops() {

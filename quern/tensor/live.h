@@ -16,6 +16,7 @@ namespace detail {
 // realising one tensor rewrites all others that share its graph.
 struct TensorState : std::enable_shared_from_this<TensorState> {
   explicit TensorState(UOp value);
+  TensorState(UOp value, const TensorState& viewed);  // it sees the values of the other one
   ~TensorState();
   TensorState(const TensorState&) = delete;
   TensorState& operator=(const TensorState&) = delete;
@@ -37,6 +38,7 @@ struct TensorState : std::enable_shared_from_this<TensorState> {
   UOp read_;              // memory with its values, if they were read
   size_t place_ = 0;      // in its list of tensors over one base
   uint64_t serial_ = 0;   // the order in which they were made
+  uint64_t family_ = 0;   // the same for those that see the values of one tensor
   uint64_t changed_ = 0;  // when it was set last, or what it is a view of was written
   uint64_t inside_ = 0;   // made_inside() when it was made
   std::thread::id by_;    // who made it, or changed it last
@@ -66,9 +68,13 @@ std::unordered_map<UOp, UOp> live_reads();
 // All occurrences of the keys, in the graphs of all live tensors, become their values.
 void replace_live(const std::unordered_map<UOp, UOp>& map);
 
-// Tensors that are nothing but views (movement ops) of old_base become views of new_base, which has its
-// shape.
-void replace_views(const UOp& old_base, const UOp& new_base);
+// Tensors that are nothing but views of old_base become views of new_base, which has its shape. Values that
+// are equal are one node, but those of different tensors are not written together: with `family`, only
+// tensors that see the values of that one are changed.
+void replace_views(const UOp& old_base, const UOp& new_base, const detail::TensorState* family = nullptr);
+
+// How many tensors, with this one, are views of `base` and see the values of this one.
+int64_t views_in_family(const detail::TensorState& state, const UOp& base);
 
 // The distinct graphs of live tensors, oldest first.
 std::vector<UOp> live_uops();

@@ -167,7 +167,7 @@ Tensor Tensor::triu(int64_t diagonal) const {
   return on_or_above("triu", *this, diagonal).where(*this, zeros_like());
 }
 Tensor Tensor::tril(int64_t diagonal) const {
-  if (diagonal == std::numeric_limits<int64_t>::max()) return *this;
+  if (diagonal == std::numeric_limits<int64_t>::max()) return detail::own_value(*this);
   return on_or_above("tril", *this, diagonal + 1).where(zeros_like(), *this);
 }
 

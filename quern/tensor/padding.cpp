@@ -69,7 +69,7 @@ Tensor Tensor::pad(const Ints& padding, const std::string& mode, double value) c
     one[static_cast<size_t>(axis)] = {before, after};
     x = x.pad_axes(one, value);
   }
-  return x;
+  return detail::own_value(x, *this);
 }
 
 Tensor Tensor::unfold(int64_t axis, int64_t size, int64_t step) const {

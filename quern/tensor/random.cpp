@@ -197,7 +197,7 @@ Tensor Tensor::multinomial(int64_t samples, bool replacement) const {
 Tensor Tensor::dropout(double p, std::optional<bool> training) const {
   if (std::isnan(p) || p < 0 || p > 1)
     throw ValueError(fmt::format("dropout: p is {}; it must be in [0, 1]", p));
-  if (!training.value_or(is_training()) || p == 0) return *this;
+  if (!training.value_or(is_training()) || p == 0) return detail::own_value(*this);
   if (p == 1) return zeros_like();
   const Tensor kept = rand(shape(), {.dtype = dtypes::float32}).ge(p);
   return kept.where(*this, 0) / (1 - p);

@@ -24,12 +24,12 @@ Ints reduced_axes(const char* who, const Axes& axes, int64_t count) {
 Tensor reduced(const char* who, const Tensor& x, Op op, const Axes& axes, bool keepdim) {
   const Ints over = reduced_axes(who, axes, x.ndim());
   Tensor kept(quern::reduce(x.uop(), op, over));
-  if (keepdim) return kept;
+  if (keepdim) return own_value(kept, x);
   Shape sizes;
   const Shape all = kept.shape();
   for (size_t i = 0; i < all.size(); i++)
     if (!std::ranges::binary_search(over, static_cast<int64_t>(i))) sizes.push_back(all[i]);
-  return kept.reshape(sizes);
+  return own_value(kept.reshape(sizes), x);
 }
 
 }  // namespace detail

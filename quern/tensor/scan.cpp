@@ -64,9 +64,9 @@ Tensor scan_last(const Tensor& x, const Accumulation& a) {
 }
 
 Tensor scan(const char* who, const Tensor& x, int64_t axis, const Accumulation& a) {
-  if (x.ndim() == 0 && (axis == 0 || axis == -1)) return x;
+  if (x.ndim() == 0 && (axis == 0 || axis == -1)) return detail::own_value(x);
   const int64_t at = detail::resolve_axis(who, axis, x.ndim());
-  return scan_last(x.transpose(at, -1), a).transpose(at, -1);
+  return detail::own_value(scan_last(x.transpose(at, -1), a).transpose(at, -1), x);
 }
 Tensor scan(const char* who, const Tensor& x, int64_t axis, Op op) {
   return scan(who, x, axis, by(op, x.dtype()));

@@ -31,7 +31,7 @@ Tensor Tensor::reshape(const Shape& shape) const {
   if (before.is_const() && after.is_const() && !same(before, after))
     throw ShapeError(fmt::format("reshape: {} has {} elements, {} has {}", shape_text(u.shape()),
                                  Dim(before).text(), shape_text(shape), Dim(after).text()));
-  return Tensor(quern::reshape(u, sizes_of(sizes)));
+  return seen_as(quern::reshape(u, sizes_of(sizes)));
 }
 
 Tensor Tensor::expand(const Shape& shape) const {
@@ -56,7 +56,7 @@ Tensor Tensor::permute(const Ints& order) const {
   Ints axes;
   for (const int64_t axis : order) axes.push_back(resolve_axis("permute", axis, n));
   (void)detail::resolve_axes("permute", axes, n);  // none twice
-  return Tensor(quern::permute(uop(), axes));
+  return seen_as(quern::permute(uop(), axes));
 }
 
 Tensor Tensor::transpose(int64_t a, int64_t b) const {
@@ -130,7 +130,7 @@ Tensor Tensor::shrink(const std::vector<std::optional<std::pair<Dim, Dim>>>& bou
                                    begin.text(), end.text()));
     offsets.push_back(begin.uop()), sizes.push_back(size.uop());
   }
-  return Tensor(quern::shrink(uop(), offsets, sizes));
+  return seen_as(quern::shrink(uop(), offsets, sizes));
 }
 
 Tensor Tensor::pad_axes(const std::vector<std::pair<Dim, Dim>>& padding, const Operand& value) const {
@@ -165,7 +165,7 @@ Tensor Tensor::pad_axes(const std::vector<std::pair<Dim, Dim>>& padding, const O
     offsets.push_back(before.uop());
     sizes.push_back(sum_of(sum_of(before, own[i]), after));
   }
-  if (none) return *this;
+  if (none) return detail::own_value(*this);
   detail::checked_shape("pad", sizes);
   Tensor padded(quern::pad(uop(), offsets, sizes_of(sizes)));
   if (!value.is_tensor()) {
@@ -200,7 +200,7 @@ Tensor Tensor::pad_to(const std::vector<std::optional<Dim>>& sizes) const {
 }
 
 Tensor Tensor::flip(const Axes& axes) const {
-  return Tensor(quern::flip(uop(), detail::resolve_axes("flip", axes, ndim())));
+  return seen_as(quern::flip(uop(), detail::resolve_axes("flip", axes, ndim())));
 }
 
 Tensor Tensor::roll(const IntList& shifts, const Axes& axes) const {
@@ -222,7 +222,7 @@ Tensor Tensor::roll(const IntList& shifts, const Axes& axes) const {
     tail[static_cast<size_t>(axis)] = {n - by, n}, head[static_cast<size_t>(axis)] = {0, n - by};
     x = cat({x.shrink(tail), x.shrink(head)}, axis);
   }
-  return x;
+  return detail::own_value(x, *this);
 }
 
 Tensor Tensor::repeat(const Ints& repeats) const {
@@ -238,7 +238,8 @@ Tensor Tensor::repeat(const Ints& repeats) const {
     expanded.insert(expanded.end(), {Dim(repeats[i]), own[i]});
     joined.push_back(product(repeats[i], own[i]));
   }
-  return reshape(spread).expand(expanded).reshape(detail::checked_shape("repeat", joined));
+  return detail::own_value(reshape(spread).expand(expanded).reshape(detail::checked_shape("repeat", joined)),
+                           *this);
 }
 
 Tensor Tensor::repeat_interleave(int64_t repeats, std::optional<int64_t> axis) const {
@@ -250,7 +251,8 @@ Tensor Tensor::repeat_interleave(int64_t repeats, std::optional<int64_t> axis) c
   spread.insert(spread.begin() + at + 1, Dim(1));
   expanded.insert(expanded.begin() + at + 1, Dim(repeats));
   joined[static_cast<size_t>(at)] = product(joined[static_cast<size_t>(at)], repeats);
-  return reshape(spread).expand(expanded).reshape(detail::checked_shape("repeat_interleave", joined));
+  return detail::own_value(
+      reshape(spread).expand(expanded).reshape(detail::checked_shape("repeat_interleave", joined)), *this);
 }
 
 }  // namespace quern

@@ -85,9 +85,10 @@ Sorted by_network(const Tensor& x, bool descending) {
 }  // namespace
 
 std::pair<Tensor, Tensor> Tensor::sort(int64_t axis, bool descending) const {
-  if (ndim() == 0 && (axis == 0 || axis == -1)) return {*this, zeros({}, {.dtype = default_int()})};
+  if (ndim() == 0 && (axis == 0 || axis == -1))
+    return {detail::own_value(*this), zeros({}, {.dtype = default_int()})};
   const int64_t at = detail::resolve_axis("sort", axis, ndim()), n = detail::int_size("sort", *this, at);
-  if (n <= 1) return {*this, zeros(shape(), {.dtype = default_int()})};
+  if (n <= 1) return {detail::own_value(*this), zeros(shape(), {.dtype = default_int()})};
   const Tensor moved = transpose(at, -1);
   const Sorted s = n <= kCounted ? by_counting(moved, descending) : by_network(moved, descending);
   return {s.values.transpose(at, -1), s.places.transpose(at, -1).cast(default_int())};

@@ -166,7 +166,20 @@ Tensor broadcast_to(const char* who, const Tensor& x, const Shape& shape) {
       throw ShapeError(fmt::format("{}: {} cannot be broadcast to {}: axis {} is {}, not 1 or {}", who,
                                    shape_text(from), shape_text(shape), i, Dim(from[i]).text(),
                                    shape[front + i].text()));
-  return Tensor(quern::expand(quern::reshape(u, padded), sizes_of(shape)));
+  const UOp with_ones = quern::reshape(u, padded);
+  const UOps sizes = sizes_of(shape);
+  if (with_ones.op() != Op::EXPAND || !viewed_by(u).is_const() || same_sizes(with_ones.shape(), sizes))
+    return x.seen_as(quern::expand(with_ones, sizes));
+  // A constant of this shape, of which x is a view, would be the same node.
+  UOps sources{with_ones};
+  sources.insert(sources.end(), sizes.begin(), sizes.end());
+  return x.seen_as(UOp::make(Op::EXPAND, u.dtype(), sources));
+}
+
+Tensor own_value(const Tensor& result, const Tensor& given) {
+  const UOp u = result.uop(), &base = viewed_by(u);
+  if (!same(base, viewed_by(given.uop()))) return result;
+  return Tensor(base.is_const() ? full(u.shape(), told_apart(base)) : told_apart(u));
 }
 
 Tensor number(const Operand& value, DType dtype, const Shape& shape) {

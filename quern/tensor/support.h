@@ -59,6 +59,10 @@ DType product_dtype(DType dtype);  // of einsum and convolutions: floats their o
 Tensor in_wide_float(const Tensor& x, const std::function<Tensor(const Tensor&)>& f);
 Operand neutral_of(Op op, DType dtype);  // what changes nothing: 0 for ADD
 Tensor reduced(const char* who, const Tensor& x, Op op, const Axes& axes, bool keepdim);
+// What computes nothing here, but would with other sizes or dtypes, is no view of what it was given: writing
+// the one leaves the other alone.
+Tensor own_value(const Tensor& result, const Tensor& given);
+inline Tensor own_value(const Tensor& x) { return own_value(x, x); }
 void check_same_device(const char* who, const std::vector<Tensor>& tensors);
 void need_axes(const char* who, const Tensor& x, int64_t least);
 void need_integers(const char* who, const char* what, const Tensor& x);

@@ -87,13 +87,21 @@ void set_default_device(const std::string& name) {
   defaults().device = name.empty() ? name : detail::device_name("set_default_device", name);
 }
 
-Tensor::Tensor(const UOp& uop) {
+namespace {
+
+void check_value(const UOp& uop) {
   if (!uop) throw Error("Tensor: an empty node");
   if (!uop.has_shape() || uop.dtype().is_void() || uop.dtype().is_ptr() || uop.dtype().lanes() != 1)
     throw Error(fmt::format("Tensor: {} of dtype {} is not a value with a shape", name(uop.op()),
                             uop.dtype().name()));
   if (uop.dtype().is_index())
     throw DTypeError("Tensor: a tensor has no dtype index; cast it, or use from_dim");
+}
+
+}  // namespace
+
+Tensor::Tensor(const UOp& uop) {
+  check_value(uop);
   state_ = std::make_shared<detail::TensorState>(uop);
 }
 Tensor::Tensor(const View& view) : Tensor(view.read()) {}
@@ -101,6 +109,10 @@ Tensor::Tensor(const View& view) : Tensor(view.read()) {}
 Tensor Tensor::of_state(std::shared_ptr<detail::TensorState> state) {
   if (!state) throw Error("Tensor::of_state: no state");
   return Tensor(std::move(state));
+}
+
+Tensor Tensor::seen_as(const UOp& view) const {
+  return Tensor(std::make_shared<detail::TensorState>(view, *state_));
 }
 
 Shape Tensor::shape() const {

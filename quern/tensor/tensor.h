@@ -41,6 +41,7 @@ class Tensor {
   explicit Tensor(const UOp& uop);  // a node of tensor level that has a value and a shape
   Tensor(const View& view);         // NOLINT(*-explicit-*)
   static Tensor of_state(std::shared_ptr<detail::TensorState> state);
+  Tensor seen_as(const UOp& view) const;  // `view` sees the values of this tensor: writing one writes both
 
   // ---- What it is
   UOp uop() const { return state_->get(); }

@@ -209,13 +209,9 @@ bool is_view(const Instruction& in, const Facts& source, const Facts& result) {
     case Call::expand:
     case Call::permute:
     case Call::flip:
-    case Call::pad:
     case Call::slice:
     case Call::contiguous: return true;
-    case Call::cast:
-    case Call::cat: return source.dtype == result.dtype && source.elements() == result.elements();
-    case Call::reduce:
-    case Call::scan: return source.elements() == result.elements();
+    case Call::cast: return source.dtype == result.dtype;
     default: return false;
   }
 }
@@ -224,11 +220,9 @@ bool keeps_places(const Instruction& in) {
   switch (in.call) {
     case Call::reshape:
     case Call::permute:
-    case Call::flip: return true;
+    case Call::flip:
     case Call::slice:
-      for (size_t i = 2; i < in.numbers.size(); i += 3)
-        if (std::abs(in.numbers[i]) > 1) return false;
-      return true;
+    case Call::cast: return true;
     default: return false;
   }
 }
@@ -248,7 +242,6 @@ void Building::add(const Instruction& in) {
   f.owner = facts_.size();
   if (in.writes()) {
     Facts& target = facts_[in.from[0]];
-    if (!target.memory) target.memory = target.writable = true;
     const Facts value = in.from.size() > 1 ? facts_[in.from[1]] : Facts{.most = std::abs(in.number)};
     const size_t owner = target.owner;
     f = target;
@@ -260,12 +253,14 @@ void Building::add(const Instruction& in) {
     return;
   }
   estimate(in, facts_, f);
-  f.memory = f.writable = in.call == Call::input || in.call == Call::clone;
+  f.memory = in.call == Call::input || in.call == Call::clone;
+  f.writable = true;
   if (!in.from.empty() && is_view(in, facts_[in.from[0]], f)) {
     const Facts& source = facts_[in.from[0]];
     f.owner = source.owner;
     f.memory = source.memory;
     f.writable = source.writable && keeps_places(in);
+    f.unsure = in.call == Call::contiguous && !source.memory;
   }
   facts_.push_back(f);
 }
@@ -275,8 +270,8 @@ void Building::undo() {
   facts_.pop_back();
 }
 
-bool Building::alone(size_t i) const {
-  return facts_[i].owner == i && std::ranges::count(facts_, i, &Facts::owner) == 1;
+bool Building::is_unsure(size_t i) const {
+  return std::ranges::any_of(facts_, [&](const Facts& f) { return f.owner == facts_[i].owner && f.unsure; });
 }
 
 std::vector<Facts> facts_of(const Program& program) {

@@ -56,7 +56,8 @@ struct Facts {
   double error = 0;       // by which a float32 may be away from the exact value
   size_t owner = 0;       // the instruction whose memory it views, or may view
   bool memory = false;    // the owner has memory, however the program is run
-  bool writable = false;  // each element is a place of its own in that memory
+  bool writable = false;  // each element is a place of its own among those of the owner
+  bool unsure = false;    // a view if the owner was run before, else a copy
   int64_t elements() const;
 };
 
@@ -84,7 +85,7 @@ class Building {
   void undo();                               // the last one, if it writes nothing
   size_t size() const { return facts_.size(); }
   const Facts& operator[](size_t i) const { return facts_[i]; }
-  bool alone(size_t i) const;  // no other value may be a view of it
+  bool is_unsure(size_t i) const;  // what is written there may be seen elsewhere, or not
 
  private:
   std::vector<Tensor> tensors_;

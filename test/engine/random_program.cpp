@@ -282,26 +282,21 @@ class Generator {
     if (i && axes(x) > 0 && axes(x) + axes(*i) < 5) (void)add({.call = Call::pick, .from = {x, *i}});
   }
 
-  // Into memory, or into a value of which nothing is a view: others are copied or seen through, depending on
-  // whether they were run.
+  // Into what is there, or a view of it: whether it has memory by then makes no difference.
   void write() {
     std::vector<size_t> found;
     for (const size_t i : usable_)
-      if (!facts(i).dtype.is_bool() &&
-          ((facts(i).memory && facts(i).writable) || (!facts(i).memory && made_.alone(i))))
-        found.push_back(i);
+      if (!facts(i).dtype.is_bool() && facts(i).writable && !made_.is_unsure(i)) found.push_back(i);
     if (found.empty()) return;
     const size_t target = one_of(found);
     Instruction in{.call = Call::assign, .from = {target}, .number = small(facts(target).dtype)};
     Ints shape = facts(target).shape;
-    if (!facts(target).memory || one_in(random_, 2)) {
+    if (one_in(random_, 2)) {
       in.call = Call::set;
       in.numbers = random_slices(random_, shape);
       const size_t part = add({.call = Call::slice, .from = {target}, .numbers = in.numbers});
       shape = facts(part).shape;
-      if (!facts(target).memory) {  // it is a view now
-        made_.undo(), program_.list.pop_back(), usable_.pop_back();
-      }
+      if (one_in(random_, 2)) made_.undo(), program_.list.pop_back(), usable_.pop_back();
     }
     auto value = any_that([&](const Facts& f) {
       return !f.dtype.is_bool() && broadcasts(f.shape, shape) &&
@@ -310,7 +305,6 @@ class Generator {
     if (value && !one_in(random_, 6)) {
       if (facts(*value).dtype != facts(target).dtype)
         value = add({.call = Call::cast, .from = {*value}, .dtype = facts(target).dtype});
-      if (!facts(target).memory && !made_.alone(target)) return;  // the cast of a cast
       if (facts(*value).dtype == facts(target).dtype) in.from.push_back(*value);
     }
     (void)add(in);

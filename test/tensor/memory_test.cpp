@@ -53,6 +53,27 @@ TEST(Assign, ValuesWithoutMemoryGetIt) {
   EXPECT_EQ(values(sum), (List{0, 1, 2}));
 }
 
+TEST(Assign, ViewsOfValuesWithoutMemory) {
+  const Tensor zeros = Tensor::zeros({4}), pair = zeros.at({Slice{1, 3}});
+  pair.assign(5);
+  EXPECT_EQ(values(zeros), (List{0, 5, 5, 0}));
+  const Tensor x = counted({4}), sum = x + 1, same_sum = x + 1, part = sum.reshape({2, 2}).at({1});
+  part.assign(-1);
+  EXPECT_EQ(values(sum), (List{1, 2, -1, -1}));
+  EXPECT_EQ(values(same_sum), (List{1, 2, 3, 4}));  // the same node before, but no view
+  const Tensor apart = x.detach();
+  apart.assign(7);
+  EXPECT_EQ(values(x), (List{7, 7, 7, 7}));
+  EXPECT_EQ(values(sum), (List{1, 2, -1, -1}));
+  check(x.uop(), Level::tensor);
+}
+
+TEST(Assign, ResultsAreNoViews) {
+  const Tensor x = counted({3, 1}), sums = x.sum(1), padded = x.pad({0, 0}), joined = Tensor::cat({x}, 0);
+  sums.assign(9), padded.assign(9), joined.assign(9);
+  EXPECT_EQ(values(x), (List{0, 1, 2}));
+}
+
 TEST(Live, ReplaceChangesAllThatShare) {
   const Tensor x = counted({2}), y = x + 1, z = y * 2;
   const UOp ones = Tensor::ones({2}).uop();

@@ -1,0 +1,204 @@
+"""What is written to a tensor is seen through its views, and the other way round, and by nothing else."""
+
+import numpy as np
+import pytest
+
+from quern import Tensor, dtypes
+
+WAYS = {
+    "memory": lambda: Tensor(np.arange(12, dtype=np.float32).reshape(3, 4)),
+    "realized": lambda: (Tensor(np.arange(12, dtype=np.float32).reshape(3, 4)) + 0).realize(),
+    "computed": lambda: Tensor(np.arange(12, dtype=np.float32).reshape(3, 4)) + 0,
+    "constant": lambda: Tensor.full((3, 4), 2.0),
+    "contiguous": lambda: Tensor.zeros(3, 4).contiguous(),
+    "arange": lambda: Tensor.arange(12).reshape(3, 4).float(),
+}
+
+VIEWS = {
+    "slice": lambda x: x[1:, :2],
+    "element": lambda x: x[2, 3],
+    "row": lambda x: x[1],
+    "step": lambda x: x[::2, ::3],
+    "step behind": lambda x: x[:, 1::3],
+    "backwards": lambda x: x[::-1, ::-2],
+    "reshape": lambda x: x.reshape(2, 6),
+    "transpose": lambda x: x.T,
+    "flip": lambda x: x[::-1],
+    "new axis": lambda x: x[:, None, 1:3],
+}
+
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("view", VIEWS)
+def test_writing_a_view_writes_the_tensor(way, view):
+    x = WAYS[way]()
+    expected = x.numpy().copy()
+    x = WAYS[way]()
+    v = VIEWS[view](x)
+    seen = VIEWS[view](expected)
+    v += 5
+    if view == "element":
+        expected[2, 3] += 5
+    else:
+        seen += 5
+    assert np.array_equal(x.numpy(), expected)
+    assert np.array_equal(v.numpy(), VIEWS[view](expected))
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("view", VIEWS)
+def test_writing_the_tensor_writes_its_views(way, view):
+    x = WAYS[way]()
+    v = VIEWS[view](x)
+    new = np.random.default_rng(0).standard_normal((3, 4)).astype(np.float32)
+    x.assign(Tensor(new))
+    assert np.array_equal(v.numpy(), VIEWS[view](new))
+    x[1] = 7
+    new[1] = 7
+    assert np.array_equal(v.numpy(), VIEWS[view](new))
+    assert np.array_equal(x.numpy(), new)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_views_of_views_and_of_what_is_gone(way):
+    x = WAYS[way]()
+    expected = x.numpy().copy()
+    x = WAYS[way]()
+    a, b = x.reshape(12)[:8], x.reshape(2, 6)[1]
+    a[6:].assign(-1)
+    expected.reshape(12)[6:8] = -1
+    assert np.array_equal(b.numpy(), expected.reshape(2, 6)[1])
+    assert np.array_equal(x.numpy(), expected)
+    del x
+    b += 1
+    expected.reshape(2, 6)[1] += 1
+    assert np.array_equal(a.numpy(), expected.reshape(12)[:8])
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_equal_values_are_not_views_of_each_other(way):
+    x, y = WAYS[way](), WAYS[way]()
+    before = y.numpy().copy()
+    part = y[:2]
+    Tensor.realize(x, y)
+    x[:2].assign(9)
+    assert np.array_equal(y.numpy(), before)
+    assert np.array_equal(part.numpy(), before[:2])
+    part.assign(8)
+    assert (y.numpy()[:2] == 8).all()
+    assert (x.numpy()[:2] == 9).all()
+
+
+def test_equal_values_computed_of_one_tensor():
+    a = Tensor([1.0, 2, 3, 4])
+    x, y = a + 1, a + 1
+    part = y[:2]
+    Tensor.realize(x, y)
+    part.assign(0)
+    assert x.tolist() == [2, 3, 4, 5]
+    assert y.tolist() == [0, 0, 4, 5]
+    x, y = a * 2, a * 2
+    x[2:].assign(-1)
+    assert y.tolist() == [2, 4, 6, 8]
+
+
+def test_detached_tensors_share_memory():
+    p = Tensor([1.0, 2, 3], requires_grad=True)
+    d = p.detach()
+    d += 1
+    assert p.tolist() == [2, 3, 4]
+    p.assign([5.0, 6, 7])
+    assert d.tolist() == [5, 6, 7]
+    d.realize()
+    d[0] = 0
+    assert p.tolist() == [0, 6, 7]
+    (p * d).sum().backward()
+    assert p.grad.tolist() == [0, 6, 7]
+    y = p * 2
+    e = y.detach()
+    e[1] = 100
+    assert y.tolist() == [0, 100, 14]
+
+
+def test_no_gradients_go_through_what_is_written_to_a_detached_tensor():
+    w = Tensor([1.0, 2], requires_grad=True)
+    p = Tensor([3.0, 4], requires_grad=True)
+    p.detach().assign(w * 10)
+    (p * p).sum().backward()
+    assert w.grad is None or w.grad.tolist() == [0, 0]
+    assert p.tolist() == [10, 20]
+
+
+def test_gradients_go_through_writes_to_views():
+    x = Tensor([1.0, 2, 3, 4], requires_grad=True)
+    y = x * 3
+    v = y[1:3]
+    v *= 10
+    y.sum().backward()
+    assert y.tolist() == [3, 60, 90, 12]
+    assert x.grad.tolist() == [3, 30, 30, 3]
+
+
+def test_an_expanded_view_is_not_written():
+    for way in WAYS.values():
+        x = way()
+        e = x.reshape(3, 4, 1).expand(3, 4, 2)
+        with pytest.raises(RuntimeError, match=r"expanded view.*clone\(\) it first"):
+            e += 1
+        x += 1
+        assert np.array_equal(e.numpy()[:, :, 1], x.numpy())
+
+
+# Operations that compute nothing here, as axes have one element or the dtype is one of integers.
+OWN = {
+    "sum": lambda x: x.sum(1),
+    "sum of none": lambda x: x[:1].sum(),
+    "max": lambda x: x.max(1, keepdim=True),
+    "prod": lambda x: x.prod(1),
+    "cat": lambda x: Tensor.cat(x),
+    "cat with nothing": lambda x: Tensor.cat(Tensor.empty(0, 1, dtype=x.dtype), x),
+    "stack": lambda x: Tensor.stack(x),
+    "cumsum": lambda x: x.cumsum(1),
+    "pad": lambda x: x.pad((0, 0, 0, 0)),
+    "pad in pairs": lambda x: x.pad(((0, 0), (0, 0))),
+    "pad, taking away": lambda x: x.pad((0, 0, -1, 0)),
+    "repeat": lambda x: x.repeat(1, 1),
+    "repeat_interleave": lambda x: x.repeat_interleave(1),
+    "round": lambda x: x.round(),
+    "floor": lambda x: x.floor(),
+    "abs": lambda x: x.abs(),
+    "dropout": lambda x: x.dropout(0.5),
+    "roll": lambda x: x.roll(0, 0),
+    "sort": lambda x: x.sort(1)[0],
+    "topk": lambda x: x.topk(1, 1)[0],
+    "einsum": lambda x: Tensor.einsum("ij->ij", x),
+    "max_pool2d": lambda x: x.reshape(1, 1, 3, 1).max_pool2d((1, 1)),
+    "scatter": lambda x: x.scatter(0, Tensor.empty(0, 1, dtype="int32"), x[:0]),
+    "plus nothing": lambda x: x + 0,
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32", "uint8"])
+@pytest.mark.parametrize("name", OWN)
+def test_a_result_is_no_view_of_what_it_was_computed_of(name, dtype):
+    for x in (Tensor([[1], [2], [3]], dtype=dtype).realize(), Tensor([[1], [2], [3]], dtype=dtype) * 1):
+        result = OWN[name](x)
+        kept = result.tolist()
+        result = OWN[name](x)
+        x += 1
+        assert result.tolist() == kept
+        result *= 2
+        assert x.tolist() == [[2], [3], [4]]
+
+
+def test_views_keep_their_values_in_loops():
+    kept = Tensor.zeros(4, 2)
+    for i in range(4):
+        kept[i].assign(Tensor([float(i), float(i * i)]))
+    assert kept.tolist() == [[0, 0], [1, 1], [2, 4], [3, 9]]
+    rows = [kept[i] for i in range(4)]
+    for row in rows:
+        row.assign(row + 1)
+    assert kept.tolist() == [[1, 1], [2, 2], [3, 5], [4, 10]]
+    assert kept.dtype == dtypes.float32
