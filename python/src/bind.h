@@ -8,6 +8,7 @@ namespace quern::python {
 
 using TensorClass = nb::class_<Tensor>;
 
+void bind_host();
 void bind_errors(nb::module_& m);
 void bind_dtype(nb::module_& m);
 void bind_device(nb::module_& m);
@@ -33,7 +34,8 @@ Tensor tensor_of(nb::handle data, std::optional<DType> dtype, const std::string&
 // A value of Python from a constant: bool, int or float.
 nb::object number_of(const Const& value, DType dtype);
 
-// Runs without Python's lock: other threads go on meanwhile.
+// Runs without Python's lock: other threads go on meanwhile. For files and copies: what reads and changes
+// tensors holds the lock, and the engine lets go of it while kernels are compiled and run.
 template <class F>
 auto without_lock(F&& f) {
   const nb::gil_scoped_release released;

@@ -7,24 +7,14 @@ namespace {
 using namespace nb::literals;
 
 // A mask's size depends on its values: such an index runs.
-bool has_mask(const std::vector<Index>& all) {
-  for (const Index& i : all)
-    if (const Tensor* t = std::get_if<Tensor>(&i.value); t != nullptr && t->dtype().is_bool()) return true;
-  return false;
-}
-
-Tensor read(const Tensor& x, nb::handle h) {
-  const std::vector<Index> at = indices(x, h);
-  if (has_mask(at)) return without_lock([&] { return x.at(at); });
-  return x.at(at);
-}
+Tensor read(const Tensor& x, nb::handle h) { return x.at(indices(x, h)); }
 
 // Numbers of lists and arrays become those of the tensor.
 void write(const Tensor& x, nb::handle h, nb::handle given) {
   const std::vector<Index> at = indices(x, h);
   const bool is_one = is_tensor(given) || is_number(given);
   const Operand value = is_one ? operand(given) : Operand(beside(x, given, x.dtype()));
-  without_lock([&] { (void)x.set(at, value); });
+  (void)x.set(at, value);
 }
 
 // The first `size` places of a flat mask that are true, and whether there are as many.
@@ -43,7 +33,7 @@ Places first_places(const char* who, const Tensor& mask, int64_t size) {
 
 // Of as many elements as there are, for which it runs; or of `size`, filled up or cut.
 Tensor selected(const Tensor& x, const Tensor& mask, std::optional<int64_t> size, const Operand& fill) {
-  if (!size) return without_lock([&] { return x.masked_select(mask); });
+  if (!size) return x.masked_select(mask);
   if (!mask.dtype().is_bool())
     throw DTypeError("masked_select: the mask must be bool, given " + mask.dtype().name());
   const Tensor values = mask.where(x, x);  // of one shape
@@ -55,7 +45,7 @@ Tensor selected(const Tensor& x, const Tensor& mask, std::optional<int64_t> size
 }
 
 Tensor nonzero(const Tensor& x, std::optional<int64_t> size, const Operand& fill) {
-  if (!size) return without_lock([&] { return x.nonzero(); });
+  if (!size) return x.nonzero();
   if ((x.ndim() == 0 || x.numel().value() == 0) && *size >= 0)
     return Tensor::full({*size, x.ndim()}, fill, {.dtype = default_int()});
   const Places places = first_places("nonzero", x.ne(0).flatten(), *size);

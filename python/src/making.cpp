@@ -196,8 +196,7 @@ void bind_making(TensorClass& tensor) {
       },
       "fill_value"_a, dtype_, device_, grad_, "buffer"_a = true, "full() of this shape and dtype.");
   tensor.def(
-      "one_hot",
-      [](const Tensor& x, std::optional<int64_t> n) { return without_lock([&] { return x.one_hot(n); }); },
+      "one_hot", [](const Tensor& x, std::optional<int64_t> n) { return x.one_hot(n); },
       "num_classes"_a = nb::none(), "A last axis that is 1 where the integer says, and 0 elsewhere.");
   tensor.def("tril", &Tensor::tril, "diagonal"_a = 0, "Zeros above a diagonal.");
   tensor.def("triu", &Tensor::triu, "diagonal"_a = 0, "Zeros below a diagonal.");

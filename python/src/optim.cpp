@@ -90,7 +90,7 @@ Params schedule(nb::handle self) {
 void set_lr(nn::Optimizer& o, const Operand& lr) {
   if (!lr.is_tensor()) {
     const double value = lr.constant(dtypes::float64).value().as_float();
-    without_lock([&] { o.set_lr(value); });
+    o.set_lr(value);
   } else if (lr.tensor().state() != o.lr_in_memory().state()) {
     if (lr.tensor().numel() != Dim(1))
       throw ShapeError("lr: expected one number, got a tensor of shape " + shape_text(lr.tensor().shape()));
@@ -122,7 +122,7 @@ void bind_optim(nb::module_& m) {
           "step",
           [](nb::handle self) {
             const auto all = nb::cast<Params>(self.attr("schedule_step")());
-            without_lock([&] { Tensor::realize_all(all); });
+            Tensor::realize_all(all);
           },
           "Changes the parameters. Runs.")
       .def("schedule_step", &schedule, "The tensors to realize, for step() later.")

@@ -42,7 +42,7 @@ Tensor moved(const Tensor& x, nb::handle to) {
 nb::object realized(nb::handle self, const nb::args& others, bool /*do_update_stats*/) {
   std::vector<Tensor> all = {nb::cast<const Tensor&>(self)};
   for (nb::handle o : others) all.push_back(tensor(o));
-  without_lock([&] { Tensor::realize_all(all); });
+  Tensor::realize_all(all);
   return nb::borrow(self);
 }
 
@@ -164,7 +164,7 @@ void bind_running(TensorClass& tensor) {
   tensor.def("realize", &realized, "lst"_a, "do_update_stats"_a = true,
              "Computes it, and the tensors given with it, together.");
   tensor.def(
-      "schedule", [](const Tensor& x) { return without_lock([&] { return x.schedule(); }); },
+      "schedule", [](const Tensor& x) { return x.schedule(); },
       "The steps that realize() would take, as text.");
   tensor.def("assign", &assigned, "x"_a, "Writes into the memory of this tensor: views of it see it.");
   tensor.def(

@@ -46,8 +46,7 @@ struct Values {
 };
 
 Values values_of(const Tensor& x) {
-  return without_lock(
-      [&] { return Values{x.bytes(), known_sizes(with_values(x.uop()).shape()), x.dtype()}; });
+  return {x.bytes(), known_sizes(with_values(x.uop()).shape()), x.dtype()};
 }
 
 nb::object nested(const Values& values, size_t axis, size_t& at) {
@@ -109,7 +108,7 @@ HostMemory host_memory(const Tensor& given) {
 
 nb::object shared_array(const Tensor& x) {
   if (x.numel() == Dim(0)) return owning_array<nb::array_api>(values_of(x));  // nothing is nowhere
-  auto* const kept = new HostMemory(without_lock([&] { return host_memory(x); }));
+  auto* const kept = new HostMemory(host_memory(x));
   const nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<HostMemory*>(p); });
   const Ints sizes = known_sizes(kept->node.shape());
   const std::vector<size_t> shape(sizes.begin(), sizes.end());
@@ -129,11 +128,7 @@ Tensor from_shared(nb::handle data) {
   return Tensor::from_blob(array.data(), shape, dtype, keep_alive(nb::cast(array)), "");
 }
 
-Const one_element(const Tensor& x) {
-  return without_lock([&] { return x.item_const(); });
-}
-
-nb::object item(const Tensor& x) { return number_of(one_element(x), x.dtype()); }
+nb::object item(const Tensor& x) { return number_of(x.item_const(), x.dtype()); }
 
 bool is_realized(const UOp& u) { return memory_base(u).op() == Op::BUFFER; }
 
@@ -145,7 +140,7 @@ std::string text(const Tensor& x) {
   std::string head = "<Tensor " + where + " " + x.dtype().name() + " " + sizes;
   if (!is_realized(x.uop())) return head + ">";
   std::ostringstream values;
-  without_lock([&] { values << x; });
+  values << x;
   const bool one_line = values.str().find('\n') == std::string::npos;
   return head + (one_line ? " " : "\n") + values.str() + ">";
 }

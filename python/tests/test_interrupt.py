@@ -72,6 +72,53 @@ def test_a_loop_is_interrupted_and_goes_on(body):
     assert (out, child.returncode) == ("interrupted\n[3.0, 6.0]\n", 0), err
 
 
+LONG = """
+import signal
+from quern import GlobalCounters, Tensor
+signal.signal(signal.SIGINT, signal.default_int_handler)
+x = Tensor.full((500, 500), 1 / 500).contiguous().realize()
+count = Tensor([0.0]).realize()
+def chain(length):
+    y = x + {written}
+    for _ in range(length):
+        y = (y @ x).contiguous()
+    return y
+count.assign(count + 1).realize()
+GlobalCounters.reset()
+y = chain(600)
+try:
+    print("ready", flush=True)
+    {realize}
+    print("ended", flush=True)
+except KeyboardInterrupt:
+    print("interrupted", {seen}, flush=True)
+y = y[0, 0].item()
+print(round(y, 3), count.item(), flush=True)
+"""
+
+
+@pytest.mark.parametrize(
+    "written, realize, seen, out",
+    [
+        ("0", "y.realize()", "GlobalCounters.kernel_count < 600", "interrupted True\n0.002 1.0\n"),  # between kernels
+        ("0", "y.numpy()", "GlobalCounters.kernel_count < 600", "interrupted True\n0.002 1.0\n"),
+        # What is written first is written once: if that is done, the rest is run, too.
+        ("count.assign(count + 1) * 0", "Tensor.realize(count, y)", "True", "interrupted True\n0.002 2.0\n"),
+    ],
+    ids=["realize", "reading", "writing"],
+)
+def test_a_long_run_is_interrupted(written, realize, seen, out):
+    script = LONG.format(written=written, realize=realize, seen=seen)
+    child = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        assert child.stdout.readline() == "ready\n"
+        child.send_signal(signal.SIGINT)
+        found, err = child.communicate(timeout=300)
+    finally:
+        child.kill()
+    assert (found, child.returncode) == (out, 0), err
+
+
 def interrupt(*_):
     signal.raise_signal(signal.SIGINT)
 

@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "quern/codegen/lower.h"
+#include "quern/engine/host.h"
 #include "quern/engine/measure.h"
 #include "quern/engine/search_report.h"
 #include "quern/ir/codegen_version.h"
@@ -56,7 +57,10 @@ Opts searched(Device& device, const UOp& kernel, const Optimisable& start, Turn 
   const auto began = std::chrono::steady_clock::now();
   SearchProgress progress(name_of(kernel), turn);
   DeviceMeasurer measurer(device, kernel, {.seconds = static_cast<double>(env::BEAM_SECONDS())},
-                          [&](size_t done, size_t all, double best) { progress.show(done, all, best); });
+                          [&](size_t done, size_t all, double best) {
+                            check_host();
+                            progress.show(done, all, best);
+                          });
   const Found found = search(start, env::BEAM(), measurer);
   progress.clear();
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "quern/engine/data.h"
+#include "quern/engine/host.h"
 #include "quern/engine/outputs.h"
 #include "quern/engine/realize.h"
 #include "quern/engine/recording.h"
@@ -125,6 +126,7 @@ Tensor Tensor::from_file(const std::string& path, std::optional<Shape> shape, DT
 
 // Reading a tensor does not cut it off from what it was computed of: backward() may follow.
 UOp values_in_memory(const Tensor& x) {
+  const auto lock = lock_engine();
   const UOp value = x.uop();
   const bool computed = memory_base(value).op() != Op::BUFFER && !base_of(value).is_const();
   if (!computed) return value;
@@ -154,7 +156,7 @@ std::vector<std::byte> Tensor::bytes() const {
     kept = realize_copy(value.op() == Op::CONTIGUOUS ? value : quern::contiguous(value));
     memory = buffer_of(base_of(kept));
   }
-  memory->copy_out(result);
+  without_host([&] { memory->copy_out(result); });
   return result;
 }
 

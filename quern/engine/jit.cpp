@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "quern/engine/host.h"
 #include "quern/engine/jit_outputs.h"
 #include "quern/engine/realize.h"
 #include "quern/ir/env.h"
@@ -158,7 +159,7 @@ int64_t JitCalls::memory_bytes() const { return captured_ ? captured_->replay.ar
 
 JitCalls::Replayed JitCalls::replay(const JitArguments& given) {
   if (!captured_ || env::JIT() == 0 || Recording::current() != nullptr) return {};
-  Replayed result{std::unique_lock(engine_lock())};
+  Replayed result{lock_engine()};
   Captured& c = *captured_;
   const bool other = c.inputs.read(given, c.replay);
   c.settle(given, other);

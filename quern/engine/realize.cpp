@@ -4,6 +4,7 @@
 #include <new>
 
 #include "quern/engine/describe.h"
+#include "quern/engine/host.h"
 #include "quern/engine/outputs.h"
 #include "quern/engine/recording.h"
 #include "quern/engine/run.h"
@@ -14,20 +15,18 @@
 
 namespace quern {
 
-std::recursive_mutex& engine_lock() {
-  static std::recursive_mutex lock;
-  return lock;
-}
-
 namespace {
 
 void run(const Outputs& outputs) try {
   if (outputs.sink.src().empty()) return;
   const Stripped stripped = strip(outputs.sink);
-  const std::shared_ptr<const Prepared> prepared = prepare(stripped.sink);
-  run_schedule(*prepared, stripped.memory, stripped.variables);
+  std::shared_ptr<const Prepared> prepared;
+  without_host([&] {
+    prepared = prepare(stripped.sink);
+    run_schedule(*prepared, stripped.memory, stripped.variables);
+  });
   if (Recording* recording = Recording::current()) recording->add(outputs.sink, stripped, prepared);
-  replace_live(outputs.replaced);
+  with_host([&] { replace_live(outputs.replaced); });
 } catch (const std::bad_alloc&) {
   throw Error("out of memory while a graph was compiled or run");
 }
@@ -77,7 +76,7 @@ UOps with_reads(const UOps& roots) {
   UOps now = substituted(run_now, used);
   for (size_t i = 0; i < run_now.size(); i++)
     if (!same(run_now[i], now[i])) ended.emplace(run_now[i], now[i]);
-  replace_live(ended);
+  with_host([&] { replace_live(ended); });
   now.resize(roots.size());
   return now;
 }
@@ -85,13 +84,13 @@ UOps with_reads(const UOps& roots) {
 }  // namespace
 
 void realize(const UOps& roots) {
-  const std::lock_guard lock(engine_lock());
+  const auto lock = lock_engine();
   const UOps now = after_older_writes(with_reads(roots));
   run(outputs_for(now, false, live_uops()));
 }
 
 UOp realize_copy(const UOp& root) {
-  const std::lock_guard lock(engine_lock());
+  const auto lock = lock_engine();
   const UOp now = after_older_writes(with_reads({root})).front();
   const Outputs outputs = outputs_for({now}, true, live_uops());
   run(outputs);
@@ -99,22 +98,28 @@ UOp realize_copy(const UOp& root) {
 }
 
 std::string schedule_text(const UOps& roots) {
-  const std::lock_guard lock(engine_lock());
+  const auto lock = lock_engine();
   const Outputs outputs = outputs_for(roots, false, live_uops());
   return outputs.sink.src().empty() ? "" : describe(prepare(strip(outputs.sink).sink)->schedule);
 }
 
+// A graph that another thread realises must not be read before that is done: it would be run again.
 const Tensor& Tensor::realize() const {
+  const auto lock = lock_engine();
   quern::realize({uop()});
   return *this;
 }
 
 void Tensor::realize_all(const std::vector<Tensor>& tensors) {
+  const auto lock = lock_engine();
   UOps roots;
   for (const Tensor& t : tensors) roots.push_back(t.uop());
   quern::realize(roots);
 }
 
-std::string Tensor::schedule() const { return schedule_text({uop()}); }
+std::string Tensor::schedule() const {
+  const auto lock = lock_engine();
+  return schedule_text({uop()});
+}
 
 }  // namespace quern

@@ -1,15 +1,11 @@
 // Runs what tensors need to be in memory.
 #pragma once
 
-#include <mutex>
 #include <string>
 
 #include "quern/ir/uop.h"
 
 namespace quern {
-
-// One at a time: what a schedule overwrites must not be read by another that is being run.
-std::recursive_mutex& engine_lock();
 
 // Brings the values of these nodes into memory and has all live tensors that hold them see it. If something
 // fails, tensors are as they were.

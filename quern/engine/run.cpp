@@ -2,12 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 
 #include "quern/engine/describe.h"
+#include "quern/engine/host.h"
 #include "quern/engine/programs.h"
 #include "quern/ir/env.h"
+#include "quern/ir/linear.h"
 #include "quern/ir/node_map.h"
 #include "quern/ir/sharding.h"
 #include "quern/runtime/buffer.h"
@@ -53,6 +56,45 @@ class Memory {
   const MemoryPlan& plan_;
   const UOps& memory_;
   std::map<std::string, BufferPtr> arenas_;
+};
+
+// The host is asked between steps, as long as the schedule can be left where it is and run again from its
+// start: until memory is written that had values before.
+class Stops {
+ public:
+  Stops(const Schedule& schedule, const UOps& memory) : schedule_(schedule) {
+    if (!has_host()) return;
+    for (const UOp& m : memory) had_values_.push_back(has_buffer(m));
+  }
+
+  void before(size_t step) {
+    if (!is_check_due()) return;
+    for (; safe_ && looked_at_ < step; looked_at_++) safe_ = !overwrites(schedule_.steps[looked_at_]);
+    if (safe_) check_host();
+  }
+
+ private:
+  bool overwrites(const Step& step) const {
+    if (step.program.op() == Op::COPY) return had_values(step.buffers[0]);
+    bool found = false;
+    walk(step.program, [&](const UOp& u) {
+      if (u.op() != Op::STORE) return;
+      const UOp& target = storage_of(u.src(0));
+      found = found || (target.op() == Op::PARAM &&
+                        had_values(step.buffers.at(static_cast<size_t>(target.arg().integer()))));
+    });
+    return found;
+  }
+  bool had_values(const UOp& node) const {
+    if (node.op() == Op::PARAM) return had_values_.at(static_cast<size_t>(node.arg().integer()));
+    if (node.op() == Op::BUFFER) return node.src(0).op() == Op::UNIQUE;
+    return std::ranges::any_of(node.src(), [&](const UOp& s) { return had_values(s); });
+  }
+
+  const Schedule& schedule_;
+  std::vector<bool> had_values_;  // by number of the user's memory
+  size_t looked_at_ = 0;
+  bool safe_ = true;
 };
 
 // What one step did, on all of its devices.
@@ -124,8 +166,11 @@ int64_t estimated_operations(const UOp& kernel, const VariableValues& variables)
 void run_schedule(const Prepared& prepared, const UOps& memory, const VariableValues& given) {
   compile_kernels(prepared);
   Memory all(prepared, memory);
+  Stops stops(prepared.schedule, memory);
   VariableValues variables = given;
-  for (const Step& step : prepared.schedule.steps) {
+  for (size_t i = 0; i < prepared.schedule.steps.size(); i++) {
+    const Step& step = prepared.schedule.steps[i];
+    stops.before(i);
     QUERN_CHECK(!step.buffers.empty(), "a step without memory");
     Ran ran;
     const size_t devices = step.buffers[0].device().size();

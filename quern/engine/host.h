@@ -1,0 +1,33 @@
+// The language that the engine is called from, where it has a lock of its own and a way to stop what runs
+// (Python: its interpreter lock, Ctrl-C).
+#pragma once
+
+#include <functional>
+#include <mutex>
+
+namespace quern {
+
+// The host's threads make and write tensors with its lock, so the engine has it to change them, and not while
+// it compiles and runs. Of the two locks the engine's is taken first: who waits for it lets go of the host's.
+class Host {
+ public:
+  virtual ~Host() = default;
+  virtual void unlocked(const std::function<void()>& f) = 0;  // calls it without the host's lock
+  virtual void locked(const std::function<void()>& f) = 0;    // and with it
+  virtual void check() = 0;                                   // throws if what runs is to be stopped
+
+  static void set(Host* host);  // for the rest of the process
+};
+
+// Runs one at a time: what a schedule overwrites must not be read by another that is being run.
+std::unique_lock<std::recursive_mutex> lock_engine();
+
+void without_host(const std::function<void()>& f);
+void with_host(const std::function<void()>& f);
+
+// Asks the host whether to go on, every now and then: where nothing is half done.
+bool has_host();
+bool is_check_due();
+void check_host();  // if it is due
+
+}  // namespace quern
