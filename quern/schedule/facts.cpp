@@ -6,18 +6,16 @@
 #include "quern/ir/saturate.h"
 
 namespace quern {
+bool is_function(Op op) { return OpSet{Op::EXP2, Op::LOG2, Op::SIN, Op::POW, Op::THREEFRY}.contains(op); }
+
 namespace {
 
 constexpr int64_t kMost = int64_t{1} << 60;
 int64_t capped(wide v) { return static_cast<int64_t>(std::min<wide>(v, kMost)); }
 
 int64_t cost_of(Op op) {
+  if (is_function(op)) return 8;
   switch (op) {
-    case Op::EXP2:
-    case Op::LOG2:
-    case Op::SIN:
-    case Op::POW:
-    case Op::THREEFRY: return 8;
     case Op::FDIV:
     case Op::RECIP:
     case Op::SQRT:
@@ -105,13 +103,17 @@ FactsOf::FactsOf(const NodeList& order) {
     Facts f = compute(u);
     facts_.emplace(u, std::move(f));
   }
-  find_shared(order);
-  for (const UOp& u : order) *facts_.find(u) = compute(u);
+  NodeSet wanted;
+  find_wanted_by_several(order, wanted);
+  for (const UOp& u : order) {  // what is computed of a shared value has that one's reduces no more
+    const Facts& f = *facts_.find(u) = compute(u);
+    if (f.heavy && wanted.contains(u)) shared_.insert(u);
+  }
 }
 
 // Each node belongs to the store that it is computed for, or to several. Where several begin there will be
 // memory.
-void FactsOf::find_shared(const NodeList& order) {
+void FactsOf::find_wanted_by_several(const NodeList& order, NodeSet& found) const {
   constexpr int kNone = -1, kSeveral = -2;
   NodeMap<int> owner;  // of a node: the one store among its users, so far
   auto meet = [&](const UOp& u, int by) {
@@ -126,7 +128,7 @@ void FactsOf::find_shared(const NodeList& order) {
       by = next++;
     const bool value = is_elementwise(u.op()) || u.op() == Op::REDUCE;
     if (by == kSeveral && value && facts_.find(u)->heavy) {
-      shared_.insert(u);
+      found.insert(u);
       by = next++;
     } else if (has_memory(u) && u.op() != Op::CONTIGUOUS && u.op() != Op::COPY) {
       continue;
@@ -176,13 +178,14 @@ Facts FactsOf::compute(const UOp& u) const {
       continue;
     }
     f.heavy |= of.heavy;
+    f.functions |= of.functions;
     f.heavy_axes |= is_movement(u.op()) ? through(u, of.heavy_axes) : of.heavy_axes;
     f.cost = capped(static_cast<wide>(f.cost) + of.cost);
     f.steps = capped(static_cast<wide>(f.steps) + of.steps);
     f.loads = capped(static_cast<wide>(f.loads) + of.loads);
     f.bytes = capped(static_cast<wide>(f.bytes) + of.bytes);
   }
-  if (is_elementwise(u.op())) f.cost += cost_of(u.op());
+  if (is_elementwise(u.op())) f.cost += cost_of(u.op()), f.functions |= is_function(u.op());
   if (u.op() == Op::REDUCE) {
     f.heavy = true;
     f.heavy_axes = 0;
@@ -192,6 +195,7 @@ Facts FactsOf::compute(const UOp& u) const {
     const wide times = elements_at_most(u.src(0).shape()) / std::max<int64_t>(elements_at_most(shape), 1);
     f.steps = capped(times * std::max<int64_t>(f.steps, 1));
     f.cost = f.loads = 1;  // once it is hoisted or staged
+    f.functions = false;
   }
   return f;
 }

@@ -14,6 +14,7 @@ namespace quern {
 struct Facts {
   bool heavy = false;       // a reduce is among them
   uint64_t heavy_axes = 0;  // the axes of the node that these reduces depend on, as bits
+  bool functions = false;   // so is one that takes many instructions, as EXP2 does
   int64_t cost = 0;         // operations for one element, the insides of reduces not counted
   int64_t steps = 0;        // of the loops of these reduces, for one element
   int64_t loads = 0;        // places in memory that are read for one element
@@ -31,11 +32,13 @@ class FactsOf {
   const Facts& operator[](const UOp& node) const { return *facts_.find(node); }
 
  private:
-  void find_shared(const NodeList& order);
+  void find_wanted_by_several(const NodeList& order, NodeSet& found) const;
   Facts compute(const UOp& u) const;
   NodeMap<Facts> facts_;
   NodeSet shared_;  // values with reduces that several kernels will want: they are as good as memory
 };
+
+bool is_function(Op op);  // of many instructions
 
 int64_t size_of(const UOp& size);         // a number; a symbolic size at its largest
 int64_t elements_at_most(Sources sizes);  // saturating

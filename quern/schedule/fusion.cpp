@@ -13,8 +13,8 @@ namespace {
 constexpr int64_t kRepeatedOps = 32;   // more than this many operations are not done again for another user
 constexpr int64_t kRepeatedLoads = 3;  // nor are more loads than this
 constexpr int64_t kOpsInLoop =
-    12;                           // nor, in a loop that does not change the value, more operations than this
-constexpr int64_t kFewTimes = 8;  // unless the loop is short
+    12;  // nor, in a loop that does not change the value, more operations than this, or a function
+constexpr int64_t kFewTimes = 8;      // unless the loop is short
 constexpr int64_t kShortReduce = 16;  // steps of a reduce that may be done again
 constexpr int64_t kLongReduce = 512;  // steps of a reduce next to which a store and a load are nothing
 constexpr int64_t kSmallOutput =
@@ -89,8 +89,30 @@ class Decision {
     return std::max<int64_t>(elements_at_most(sizes), 1);
   }
 
+  static bool in_reduce(const RangeSet& loops) {
+    return std::ranges::any_of(loops, [](const UOp& r) { return r.arg().range().kind == AxisKind::REDUCE; });
+  }
+
+  // How often a use computes an element: in each step of the loops that do not change it, or in several steps
+  // of a reduce that come to the same element, as those of windows do.
+  int64_t times(const Use& use, const RangeSet& own) const {
+    const int64_t unchanged = iterations(minus(scope(use).loops, own));
+    if (!in_reduce(own)) return unchanged;
+    return std::max(unchanged, iterations(scope(use).loops) / elements_on(~uint64_t{0}));
+  }
+
   Verdict without_reduce() const {
     const Facts& f = q_.facts;
+    for (const Use& use : q_.uses) {
+      const RangeSet own = ranges_in(use, ~uint64_t{0});
+      const bool functions = f.functions && in_reduce(own);  // else they stand outside of the other loops
+      if (f.cost <= kOpsInLoop && !functions) continue;
+      const int64_t computed = times(use, own);
+      if (computed <= kFewTimes) continue;
+      Verdict v = keep(fmt::format("{} operations would be done {} times", f.cost, computed));
+      v.removable = !functions;
+      return v;
+    }
     const int64_t again = std::ssize(q_.uses) - 1;
     if (again > 0 && f.cost > 0) {
       if (again * f.cost > kRepeatedOps)
@@ -98,12 +120,6 @@ class Decision {
       if (f.loads > kRepeatedLoads)
         return keep(fmt::format("{} loads would be done {} times", f.loads, again + 1));
     }
-    if (f.cost > kOpsInLoop)
-      for (const Use& use : q_.uses) {
-        const int64_t times = iterations(minus(scope(use).loops, ranges_in(use, ~uint64_t{0})));
-        if (times > kFewTimes)
-          return keep(fmt::format("{} operations would be done {} times", f.cost, times));
-      }
     return {};
   }
 
@@ -119,17 +135,16 @@ class Decision {
           return keep(fmt::format("the reduce would be computed {} times", q_.uses.size()));
     Verdict v;
     v.level = ranges_in(first, axes);
-    const bool in_reduce =
-        std::ranges::any_of(v.level, [](const UOp& r) { return r.arg().range().kind == AxisKind::REDUCE; });
+    const bool reducing = in_reduce(v.level);
     // Several steps of the loops around may come to the same element, as those of windows that overlap do.
     const int64_t times = iterations(v.level) / elements_on(axes), steps = q_.facts.steps;
-    if ((times > 2 && steps > kShortReduce) || (times > 1 && in_reduce && steps > 4 * kShortReduce))
+    if ((times > 2 && steps > kShortReduce) || (times > 1 && reducing && steps > 4 * kShortReduce))
       return keep(fmt::format("the reduce of {} steps would be computed {} times", steps, times));
     bool ended = false;  // is there a loop around that the node itself does not change in?
     for (const Use& use : q_.uses) ended |= !minus(scope(use).loops, ranges_in(use, ~uint64_t{0})).empty();
     if (!ended) {
       // A long reduce in each step of another's loops: by itself its own can be ordered, cut and tiled.
-      if (steps >= kLongReduce && !is_small() && within(scope(first).loops, v.level) && in_reduce)
+      if (steps >= kLongReduce && !is_small() && within(scope(first).loops, v.level) && reducing)
         return keep(fmt::format("a reduce of {} steps inside another", steps));
       return v;
     }

@@ -9,8 +9,9 @@ namespace quern {
 
 struct Verdict {
   NodePlan::Keep keep = NodePlan::Keep::no;
-  std::string reason;  // of what is kept
-  UOps level;          // not kept: the loops that its reduces stand in; in LOCAL: the loops around the memory
+  std::string reason;     // of what is kept
+  bool removable = true;  // if it turns out to be of few operations
+  UOps level;  // not kept: the loops that its reduces stand in; in LOCAL: the loops around the memory
   std::vector<size_t> axes;  // in LOCAL: the axes that memory has
 };
 

@@ -40,7 +40,7 @@ class Planner {
         return;
       case Op::AFTER: return visit_after(u, node);
       case Op::CONTIGUOUS:
-        return keep(u, node, u.tag().none() ? "the user asked for it" : u.tag().text(), false);
+        return keep_whole(u, node, u.tag().none() ? "the user asked for it" : u.tag().text());
       case Op::REDUCE: break;
       default:
         if (!is_elementwise(u.op()) && !is_movement(u.op()) && u.op() != Op::DETACH &&
@@ -48,14 +48,14 @@ class Planner {
           return;
     }
     if (node.wanted_in_memory)
-      return keep(u, node, "a copy or a kernel of the user's needs it in memory", false);
+      return keep_whole(u, node, "a copy or a kernel of the user's needs it in memory");
     if (node.uses.empty()) return;  // not a value that anything computes
     if (is_movement(u.op())) return visit_movement(u, node);
     Verdict verdict = decide({u, facts_[u], node.uses, plan_, outer_of_});
     switch (verdict.keep) {
       case NodePlan::Keep::global:
         if (is_padding(u)) break;  // what is inside is less to keep, and it is asked for next
-        return keep(u, node, verdict.reason, true);
+        return keep(u, node, verdict.reason, verdict.removable);
       case NodePlan::Keep::local: return keep_local(u, node, std::move(verdict));
       case NodePlan::Keep::no: break;
     }
@@ -158,6 +158,11 @@ class Planner {
     node.own_index = plan_.nests.back().index;
     const UOps ranges = plan_.nests.back().ranges;
     compute(u, node, {node.own_index, open_scope(node.nest, ranges)}, ranges);
+  }
+
+  void keep_whole(const UOp& u, NodePlan& node, std::string reason) {
+    node.whole = true;
+    keep(u, node, std::move(reason), false);
   }
 
   void keep_local(const UOp& u, NodePlan& node, Verdict verdict) {

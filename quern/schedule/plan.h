@@ -44,7 +44,8 @@ struct NodePlan {
   std::vector<Use> uses;
   enum class Keep : uint8_t { no, local, global } keep = Keep::no;
   std::string reason;
-  bool removable = true;
+  bool removable = true;      // if it turns out to be cheap
+  bool whole = false;         // memory has all axes, also those in which the value is the same
   int nest = -1;              // kept, or a STORE: the nest that computes it
   UOps own_index;             // kept in LOCAL: the index it is computed with
   std::vector<size_t> axes;   // kept: the axes that memory has

@@ -128,7 +128,7 @@ class Lowering {
     if (global) {
       node.axes.clear();
       for (size_t i = 0; i < node.own_index.size(); i++)
-        if (!node.removable || std::ranges::binary_search(x.ranges(), node.own_index[i], before))
+        if (node.whole || std::ranges::binary_search(x.ranges(), node.own_index[i], before))
           node.axes.push_back(i);
     }
     UOps sources{x};

@@ -58,6 +58,20 @@ TEST_P(KernelCount, Softmax) { EXPECT_EQ(kernels(rows.softmax(), spec), 1); }
 
 TEST_P(KernelCount, LayerNorm) { EXPECT_EQ(kernels(rows.layernorm(), spec), 1); }
 
+// A function, of many instructions, is not computed again for each window or each column; a few operations
+// are.
+TEST_P(KernelCount, FunctionsBeforeProductsAreComputedOnce) {
+  const Tensor images = input({8, 16, 14, 14}), weights = input({32, 16, 3, 3}), w = input({512, 64});
+  EXPECT_EQ(kernels(images.relu().conv2d(weights), spec), 1);
+  EXPECT_EQ(kernels(images.silu().conv2d(weights), spec), 2);
+  EXPECT_THAT(reasons(images.silu().conv2d(weights), spec), Each(HasSubstr("operations would be done")));
+  EXPECT_EQ(kernels(rows.relu().matmul(w), spec), 1);
+  EXPECT_EQ(kernels(rows.silu().matmul(w), spec), 2);
+  EXPECT_EQ(kernels(rows.exp().sum(1), spec), 1);          // each is wanted once
+  EXPECT_EQ(kernels(images.exp().max_pool2d(), spec), 1);  // as here
+  EXPECT_EQ(kernels(rows.matmul(w.exp().reshape({512, 64})), spec), 2);
+}
+
 TEST_P(KernelCount, RowAndColumnSumsCannotBothBeOutside) {
   const Tensor both = rows.sum(0, true) * rows.sum(1, true);
   EXPECT_EQ(kernels(both, spec), 2);
