@@ -24,6 +24,7 @@ Dim dim(nb::handle h);
 Shape shape(nb::handle h);                                                    // a size or several
 Shape shape_of_args(const nb::args& args);                                    // f(2, 3) or f((2, 3))
 IntList int_list(nb::handle h);                                               // None: not given
+const DType* the_scalar(DType dtype);                                         // one for each; none of vectors
 DType dtype(nb::handle h);                                                    // a DType, or its name
 Tensor beside(const Tensor& x, nb::handle list, std::optional<DType> dtype);  // where x is
 std::vector<Index> indices(const Tensor& x, nb::handle h);                    // of x
@@ -74,7 +75,24 @@ QUERN_CASTER(
 QUERN_CASTER(quern::IntList, "int | tuple[int, ...] | None", int_list);
 #undef QUERN_CASTER
 
-// A dtype, by name too. (DType itself is a class of the module.)
+// An object for each scalar type, so that `x.dtype is dtypes.float32` holds.
+template <>
+struct type_caster<quern::DType> : type_caster_base<quern::DType> {
+  template <typename T>
+  static handle from_cpp(T&& value, rv_policy policy, cleanup_list* cleanup) {
+    const quern::DType dtype = [&] {
+      if constexpr (std::is_pointer_v<std::decay_t<T>>)
+        return *value;
+      else
+        return value;
+    }();
+    if (const quern::DType* one = quern::python::the_scalar(dtype))
+      return type_caster_base<quern::DType>::from_cpp(one, rv_policy::reference, cleanup);
+    return type_caster_base<quern::DType>::from_cpp(std::forward<T>(value), policy, cleanup);
+  }
+};
+
+// A dtype, by name too.
 template <>
 struct type_caster<std::optional<quern::DType>> {
   NB_TYPE_CASTER(std::optional<quern::DType>, const_name("DType | str | None"))

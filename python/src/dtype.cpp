@@ -1,15 +1,24 @@
 // DType. The namespace `dtypes` is python/quern/dtype.py.
+#include <array>
+
 #include "python/src/bind.h"
 
 namespace quern::python {
 
 using namespace nb::literals;
 
+const DType* the_scalar(DType dtype) {
+  static const auto all = [] {
+    std::array<DType, static_cast<size_t>(Scalar::Float64) + 1> scalars;
+    for (size_t i = 0; i < scalars.size(); i++) scalars[i] = DType(static_cast<Scalar>(i));
+    return scalars;
+  }();
+  return dtype == dtype.scalar() ? &all[static_cast<size_t>(dtype.kind())] : nullptr;
+}
+
 void bind_dtype(nb::module_& m) {
   nb::class_<DType>(m, "DType", "The type of the elements of a tensor.")
-      .def(
-          "__init__", [](DType* d, const std::string& name) { new (d) DType(dtype(nb::str(name.c_str()))); },
-          "name"_a)
+      .def(nb::new_([](const std::string& name) { return dtype(nb::str(name.c_str())); }), "name"_a)
       .def_prop_ro("name", &DType::name, "Such as 'float32'.")
       .def_prop_ro("itemsize", &DType::bytes, "Bytes of an element.")
       .def_prop_ro("bitsize", &DType::bits, "Bits of an element; 1 for bool.")

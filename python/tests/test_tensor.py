@@ -1,5 +1,8 @@
 """Making, shapes, reduces, layers, against NumPy."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 
@@ -246,3 +249,11 @@ def test_replace_by_another_dtype():
     for weight in nn.state.get_state_dict(layer).values():
         weight.replace(weight.cast(dtypes.float16))
     assert layer.weight.dtype == layer(Tensor.ones(1, 2, dtype="float16")).dtype == dtypes.float16
+
+
+@pytest.mark.parametrize("name", [d.name for d in dtypes.all])
+def test_there_is_one_object_for_each_dtype(name):
+    dtype = getattr(dtypes, name)
+    assert Tensor.empty(2, dtype=name).dtype is dtype
+    assert pickle.loads(pickle.dumps(dtype)) is dtype and copy.deepcopy(dtype) is dtype
+    assert dtype.vec(4).scalar() is dtype and dtype.vec(4) == dtype.vec(4) != dtype
