@@ -92,7 +92,8 @@ Tensor::Svd Tensor::svd(bool full_matrices) const {
             .contiguous();
   }
   const Tensor a = part(w, -2, 0, m), v = part(w, -2, m, m + n);
-  const Tensor norms = a.square().sum(-2).sqrt();
+  const Tensor squares = a.square().sum(-2), none = squares.eq(0);
+  const Tensor norms = none.where(0.0, none.where(1.0, squares).sqrt());  // 0 has no slope, not a NaN
   const Tensor added = v.square().sum(-2).lt(0.5);  // the column that made their number even
   const Tensor order = added.where(-1.0, norms).argsort(-1, true);
   auto sorted = [&](const Tensor& x) {

@@ -326,8 +326,8 @@ TEST(Decompositions, NewtonSchulzGradients) { expect_all_gradients(newton()); }
 // Against differences of what they are made of: R and the singular values, which do not depend on signs.
 TEST(Decompositions, Gradients) {
   std::mt19937_64 random = generator("decompositions");
-  const Array a = random_array(random, dtypes::float64, {3, 2}, {});
-  auto slope_of = [&](const std::function<Tensor(const Tensor&)>& f) {
+  auto slope_of = [&](const Ints& shape, const std::function<Tensor(const Tensor&)>& f) {
+    const Array a = random_array(random, dtypes::float64, shape, {});
     const Tensor x = tensor_of(a), g = f(x).gradient({x})[0];
     const Array got = array_of(g);
     for (size_t i = 0; i < a.at.size(); i++) {
@@ -341,8 +341,10 @@ TEST(Decompositions, Gradients) {
       EXPECT_NEAR(static_cast<double>(got.at[i]), slope, 1e-6) << i;
     }
   };
-  slope_of([](const Tensor& x) { return x.qr().second.abs().log1p().sum(); });
-  slope_of([](const Tensor& x) { return x.svd(false).s.square().square().sum(); });
+  slope_of({3, 2}, [](const Tensor& x) { return x.qr().second.abs().log1p().sum(); });
+  for (const Ints& shape :
+       {Ints{3, 2}, Ints{3, 3}, Ints{2, 5}})  // a column is added where their number is odd
+    slope_of(shape, [](const Tensor& x) { return x.svd(false).s.square().square().sum(); });
 }
 
 }  // namespace
