@@ -116,8 +116,22 @@ nb::object shared_array(const Tensor& x) {
                                              code_of(x.dtype()), nb::device::cpu::value));
 }
 
+// Who has no flag for it in DLPack may say it of the buffer (JAX).
+bool is_read_only(nb::handle data) {
+  nb::ndarray<nb::c_contig, nb::device::cpu> writable;
+  if (!nb::try_cast(data, writable, false)) return true;
+  Py_buffer view;
+  if (PyObject_CheckBuffer(data.ptr()) == 0) return false;
+  const bool refused = PyObject_GetBuffer(data.ptr(), &view, PyBUF_WRITABLE) != 0;
+  if (refused)
+    PyErr_Clear();
+  else
+    PyBuffer_Release(&view);
+  return refused;
+}
+
 Tensor from_shared(nb::handle data) {
-  nb::ndarray<nb::c_contig, nb::device::cpu> array;
+  nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu> array;
   if (!nb::try_cast(data, array, false)) return from_array(data, "");
   Shape shape;
   for (size_t i = 0; i < array.ndim(); i++) shape.emplace_back(array.shape(i));
@@ -125,7 +139,10 @@ Tensor from_shared(nb::handle data) {
   const auto address = reinterpret_cast<uintptr_t>(array.data());
   if (address % static_cast<size_t>(dtype.bytes()) != 0 || !Device::get(default_device()).is_host_memory())
     return from_array(data, "");
-  return Tensor::from_blob(array.data(), shape, dtype, keep_alive(nb::cast(array)), "");
+  const Tensor shared =
+      Tensor::from_blob(const_cast<void*>(array.data()), shape, dtype, keep_alive(nb::cast(array)), "");
+  // A value that is read there is no memory that can be written: one that is written gets its own.
+  return is_read_only(data) ? shared.contiguous_backward() : shared;
 }
 
 nb::object item(const Tensor& x) { return number_of(x.item_const(), x.dtype()); }

@@ -83,6 +83,39 @@ def test_dlpack_in_shares_memory():
     gc.collect()
 
 
+def test_what_is_read_only_is_shared_and_not_written():
+    array = np.array([1.0, 2.0, 3.0], np.float32)
+    array.flags.writeable = False
+    writes = [
+        lambda x: x.assign(x + 1),
+        lambda x: x.realize().assign(x + 1),
+        lambda x: (x.tolist(), x.assign(x + 1)),
+        lambda x: x.__setitem__(0, 9),
+        lambda x: x[1:].assign(x[:2]),
+        lambda x: np.from_dlpack(x).__setitem__(0, 9),
+    ]
+    for write in writes:
+        x = Tensor.from_dlpack(array)
+        write(x)
+        assert x.tolist() != [1, 2, 3] and array.tolist() == [1, 2, 3]
+    x = Tensor.from_dlpack(array)
+    array.flags.writeable = True
+    array[1] = 9
+    assert (x * 2).tolist() == [2, 18, 6]
+
+
+def test_what_only_the_buffer_says_is_read_only_is_not_written():  # JAX's arrays are such
+    class Array(np.ndarray):
+        def __dlpack__(self, **_):
+            return self.base.__dlpack__()
+
+    base = np.array([1.0, 2.0, 3.0], np.float32)
+    array = base.view(Array)
+    array.flags.writeable = False
+    x = Tensor.from_dlpack(array)
+    assert x.assign(x + 1).tolist() == [2, 3, 4] and base.tolist() == [1, 2, 3]
+
+
 def test_from_blob():
     array = np.arange(4, dtype=np.float32)
     x = Tensor.from_blob(array.ctypes.data, (2, 2), dtype=dtypes.float32, owner=array)
