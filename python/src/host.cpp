@@ -8,10 +8,18 @@
 namespace quern::python {
 namespace {
 
+bool has_lock() {
+#ifdef Py_LIMITED_API  // from 3.12 on, where a thread without the lock has no state
+  return PyThreadState_GetDict() != nullptr;
+#else
+  return PyGILState_Check() != 0;
+#endif
+}
+
 class Python final : public Host {
  public:
   void unlocked(const std::function<void()>& f) override {
-    if (PyGILState_Check() == 0) {
+    if (!has_lock()) {
       f();
     } else {
       const nb::gil_scoped_release released;
@@ -19,7 +27,7 @@ class Python final : public Host {
     }
   }
   void locked(const std::function<void()>& f) override {
-    if (PyGILState_Check() != 0) {
+    if (has_lock()) {
       f();
     } else {
       const nb::gil_scoped_acquire lock;
