@@ -29,7 +29,8 @@ nb::object text_of(const std::exception& e) {
 
 // Without a file name: Python would write its own text then.
 void set_missing_file(const std::exception& e) {
-  const nb::object made = nb::steal(PyObject_CallOneArg(kinds.missing_file, text_of(e).ptr()));
+  const nb::object made =
+      nb::steal(PyObject_CallFunctionObjArgs(kinds.missing_file, text_of(e).ptr(), nullptr));
   if (!made.is_valid()) return;  // that is an exception, too
   made.attr("errno") = ENOENT;
   PyErr_SetObject(kinds.missing_file, made.ptr());
