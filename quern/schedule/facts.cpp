@@ -4,6 +4,7 @@
 #include <ranges>
 
 #include "quern/ir/saturate.h"
+#include "quern/schedule/wanted.h"
 
 namespace quern {
 bool is_function(Op op) { return OpSet{Op::EXP2, Op::LOG2, Op::SIN, Op::POW, Op::THREEFRY}.contains(op); }
@@ -27,8 +28,6 @@ int64_t cost_of(Op op) {
   }
 }
 
-uint64_t bit(size_t axis) { return uint64_t{1} << std::min<size_t>(axis, 63); }
-
 // Axes of the source to axes of the result, by groups of axes with as many elements.
 uint64_t through_reshape(const UOp& u, uint64_t axes) {
   const UOps &from = u.src(0).shape(), &to = u.shape();
@@ -37,8 +36,8 @@ uint64_t through_reshape(const UOp& u, uint64_t axes) {
   while (i < from.size() || j < to.size()) {
     uint64_t group_from = 0, group_to = 0;
     wide a = 1, b = 1;
-    auto take_from = [&] { group_from |= bit(i), a = saturating_mul(a, size_of(from[i++])); };
-    auto take_to = [&] { group_to |= bit(j), b = saturating_mul(b, size_of(to[j++])); };
+    auto take_from = [&] { group_from |= axis_bit(i), a = saturating_mul(a, size_of(from[i++])); };
+    auto take_to = [&] { group_to |= axis_bit(j), b = saturating_mul(b, size_of(to[j++])); };
     if (i < from.size()) take_from();
     if (j < to.size()) take_to();
     while (a != b && (i < from.size() || j < to.size())) {
@@ -50,7 +49,7 @@ uint64_t through_reshape(const UOp& u, uint64_t axes) {
     if ((group_from & axes) != 0) result |= group_to;
   }
   for (size_t k = 0; k < to.size(); k++)
-    if (to[k].equals(1)) result &= ~bit(k);
+    if (to[k].equals(1)) result &= ~axis_bit(k);
   return result;
 }
 
@@ -62,12 +61,12 @@ uint64_t through(const UOp& u, uint64_t axes) {
     case Op::PERMUTE: {
       const Ints& order = u.arg().ints();
       for (size_t i = 0; i < order.size(); i++)
-        if ((axes & bit(static_cast<size_t>(order[i]))) != 0) result |= bit(i);
+        if ((axes & axis_bit(static_cast<size_t>(order[i]))) != 0) result |= axis_bit(i);
       return result;
     }
     case Op::EXPAND:
       for (size_t i = 0; i < from.size(); i++)
-        if (!from[i].equals(1)) result |= axes & bit(i);
+        if (!from[i].equals(1)) result |= axes & axis_bit(i);
       return result;
     default: return axes;
   }
@@ -99,41 +98,19 @@ bool has_memory(const UOp& u) {
 
 FactsOf::FactsOf(const NodeList& order) {
   facts_.reserve(order.size());
-  for (const UOp& u : order) {
-    Facts f = compute(u);
-    facts_.emplace(u, std::move(f));
-  }
-  NodeSet wanted;
-  find_wanted_by_several(order, wanted);
-  for (const UOp& u : order) {  // what is computed of a shared value has that one's reduces no more
-    const Facts& f = *facts_.find(u) = compute(u);
-    if (f.heavy && wanted.contains(u)) shared_.insert(u);
-  }
-}
-
-// Each node belongs to the store that it is computed for, or to several. Where several begin there will be
-// memory.
-void FactsOf::find_wanted_by_several(const NodeList& order, NodeSet& found) const {
-  constexpr int kNone = -1, kSeveral = -2;
-  NodeMap<int> owner;  // of a node: the one store among its users, so far
-  auto meet = [&](const UOp& u, int by) {
-    const auto [at, added] = owner.emplace(u, by);
-    if (!added && *at != by && by != kNone) *at = *at == kNone ? by : kSeveral;
+  for (const UOp& u : order) facts_.emplace(u, compute(u));
+  const auto gets_memory = [](const Facts& f, const Wanted& wanted) {
+    return f.heavy && (wanted.by_several_kernels || (f.heavy_axes & wanted.differently) != 0);
   };
-  int next = 0;
-  for (const UOp& u : std::views::reverse(order)) {
-    const int* known = owner.find(u);
-    int by = known ? *known : kNone;
-    if (u.op() == Op::STORE || u.op() == Op::CONTIGUOUS || u.op() == Op::COPY || u.op() == Op::CALL)
-      by = next++;
-    const bool value = is_elementwise(u.op()) || u.op() == Op::REDUCE;
-    if (by == kSeveral && value && facts_.find(u)->heavy) {
-      found.insert(u);
-      by = next++;
-    } else if (has_memory(u) && u.op() != Op::CONTIGUOUS && u.op() != Op::COPY) {
-      continue;
+  // What is computed of a value with memory has that one's reduces no more, and may need none itself then.
+  for (int time = 0; time < 2; time++) {
+    NodeMap<Wanted> wanted;
+    find_wanted(
+        order, [&](const UOp& u, const Wanted& w) { return gets_memory(*facts_.find(u), w); }, wanted);
+    for (const UOp& u : order) {
+      Facts& f = *facts_.find(u) = compute(u);
+      f.kept = is_computed(u) && gets_memory(f, *wanted.find(u));
     }
-    for (const UOp& s : u.src()) meet(s, by);
   }
 }
 
@@ -172,7 +149,7 @@ Facts FactsOf::compute(const UOp& u) const {
   const size_t values = is_elementwise(u.op()) ? u.src().size() : std::min<size_t>(u.src().size(), 1);
   for (const UOp& s : u.src().first(values)) {
     const Facts& of = (*this)[s];
-    if (shared_.contains(s)) {
+    if (of.kept) {
       f.loads = capped(static_cast<wide>(f.loads) + 1);
       f.bytes = capped(static_cast<wide>(f.bytes) + elements_at_most(s.shape()) * s.dtype().bytes());
       continue;
@@ -191,7 +168,7 @@ Facts FactsOf::compute(const UOp& u) const {
     f.heavy_axes = 0;
     const UOps& shape = u.shape();
     for (size_t i = 0; i < shape.size(); i++)
-      if (!shape[i].equals(1)) f.heavy_axes |= bit(i);
+      if (!shape[i].equals(1)) f.heavy_axes |= axis_bit(i);
     const wide times = elements_at_most(u.src(0).shape()) / std::max<int64_t>(elements_at_most(shape), 1);
     f.steps = capped(times * std::max<int64_t>(f.steps, 1));
     f.cost = f.loads = 1;  // once it is hoisted or staged

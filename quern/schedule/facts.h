@@ -20,6 +20,7 @@ struct Facts {
   int64_t loads = 0;        // places in memory that are read for one element
   int64_t bytes = 0;  // memory that all elements together read, each buffer once for each time it is named
   UOp device;         // DEVICE; none: constants only
+  bool kept = false;  // it has reduces and will surely get memory: to others it is as good as that
 };
 
 // Always in memory, whatever it costs: what the user asked for, what another device or a kernel of the user's
@@ -32,10 +33,8 @@ class FactsOf {
   const Facts& operator[](const UOp& node) const { return *facts_.find(node); }
 
  private:
-  void find_wanted_by_several(const NodeList& order, NodeSet& found) const;
   Facts compute(const UOp& u) const;
   NodeMap<Facts> facts_;
-  NodeSet shared_;  // values with reduces that several kernels will want: they are as good as memory
 };
 
 bool is_function(Op op);  // of many instructions

@@ -14,6 +14,7 @@ constexpr int64_t kRepeatedOps = 32;   // more than this many operations are not
 constexpr int64_t kRepeatedLoads = 3;  // nor are more loads than this
 constexpr int64_t kOpsInLoop =
     12;  // nor, in a loop that does not change the value, more operations than this, or a function
+constexpr int64_t kAnyOps = int64_t{1} << 62;
 constexpr int64_t kFewTimes = 8;      // unless the loop is short
 constexpr int64_t kShortReduce = 16;  // steps of a reduce that may be done again
 constexpr int64_t kLongReduce = 512;  // steps of a reduce next to which a store and a load are nothing
@@ -78,7 +79,8 @@ class Decision {
 
   // Is the kernel done before a second one would start?
   bool is_small() const {
-    return iterations(nest(q_.uses[0]).ranges) <= kSmallOutput && q_.facts.bytes <= kSmallInput;
+    const Nest& n = nest(q_.uses[0]);
+    return iterations(n.ranges) <= kSmallOutput && n.bytes <= kSmallInput;
   }
 
   int64_t elements_on(uint64_t axes) const {
@@ -89,30 +91,32 @@ class Decision {
     return std::max<int64_t>(elements_at_most(sizes), 1);
   }
 
-  static bool in_reduce(const RangeSet& loops) {
-    return std::ranges::any_of(loops, [](const UOp& r) { return r.arg().range().kind == AxisKind::REDUCE; });
-  }
+  static bool is_reduce(const UOp& loop) { return loop.arg().range().kind == AxisKind::REDUCE; }
+  static bool in_reduce(const RangeSet& loops) { return std::ranges::any_of(loops, is_reduce); }
 
-  // How often a use computes an element: in each step of the loops that do not change it, or in several steps
-  // of a reduce that come to the same element, as those of windows do.
-  int64_t times(const Use& use, const RangeSet& own) const {
-    const int64_t unchanged = iterations(minus(scope(use).loops, own));
-    if (!in_reduce(own)) return unchanged;
-    return std::max(unchanged, iterations(scope(use).loops) / elements_on(~uint64_t{0}));
+  // Operations that the loops around a use would do again for the same element: many of them, or a function
+  // in the loops of a reduce (elsewhere they stand outside of the other loops).
+  Verdict in_loops(int64_t most_operations) const {
+    const Facts& f = q_.facts;
+    for (const Use& use : q_.uses) {
+      const RangeSet own = ranges_in(use, ~uint64_t{0});
+      RangeSet unchanged = minus(scope(use).loops, own);
+      std::erase_if(unchanged, is_reduce);  // such a loop can stand inside of the others
+      int64_t times = iterations(unchanged);
+      const bool functions = f.functions && in_reduce(own);
+      if (functions)  // steps of a reduce may come to the same element, as those of windows do
+        times = std::max(times, iterations(own) / elements_on(~uint64_t{0}));
+      if ((f.cost <= most_operations && !functions) || times <= kFewTimes) continue;
+      Verdict v = keep(fmt::format("{} operations would be done {} times", f.cost, times));
+      v.removable = !functions;
+      return v;
+    }
+    return {};
   }
 
   Verdict without_reduce() const {
     const Facts& f = q_.facts;
-    for (const Use& use : q_.uses) {
-      const RangeSet own = ranges_in(use, ~uint64_t{0});
-      const bool functions = f.functions && in_reduce(own);  // else they stand outside of the other loops
-      if (f.cost <= kOpsInLoop && !functions) continue;
-      const int64_t computed = times(use, own);
-      if (computed <= kFewTimes) continue;
-      Verdict v = keep(fmt::format("{} operations would be done {} times", f.cost, computed));
-      v.removable = !functions;
-      return v;
-    }
+    if (Verdict v = in_loops(kOpsInLoop); v.keep != NodePlan::Keep::no) return v;
     const int64_t again = std::ssize(q_.uses) - 1;
     if (again > 0 && f.cost > 0) {
       if (again * f.cost > kRepeatedOps)
@@ -133,6 +137,7 @@ class Decision {
       for (size_t i = 0; i < use.index.size(); i++)
         if ((axes >> std::min<size_t>(i, 63) & 1) != 0 && !same(use.index[i], first.index[i]))
           return keep(fmt::format("the reduce would be computed {} times", q_.uses.size()));
+    if (Verdict v = in_loops(kAnyOps); v.keep != NodePlan::Keep::no) return v;
     Verdict v;
     v.level = ranges_in(first, axes);
     const bool reducing = in_reduce(v.level);

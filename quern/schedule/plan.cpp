@@ -79,7 +79,7 @@ class Planner {
       const auto view = contiguous_view(u.src(0));
       if (view && view->offset.is_int_const()) return;  // it is copied there
     }
-    node.nest = open_nest(u.src(0).shape(), facts_[u].device);
+    node.nest = open_nest(u.src(0).shape(), facts_[u].device, facts_[u.src(1)].bytes);
     plan_.of(base_of(u.src(0))).overwritten = true;
     const Use use{plan_.nests.back().index, open_scope(node.nest, plan_.nests.back().ranges)};
     node.sources.push_back({add_use(u.src(0), use), add_use(u.src(1), use)});
@@ -154,7 +154,7 @@ class Planner {
     if (!device && !node.uses.empty())
       device =
           plan_.nests[static_cast<size_t>(plan_.scopes[static_cast<size_t>(node.uses[0].scope)].nest)].device;
-    node.nest = open_nest(u.shape(), device);
+    node.nest = open_nest(u.shape(), device, facts_[u].bytes);
     node.own_index = plan_.nests.back().index;
     const UOps ranges = plan_.nests.back().ranges;
     compute(u, node, {node.own_index, open_scope(node.nest, ranges)}, ranges);
@@ -194,8 +194,9 @@ class Planner {
     plan_.of(x).wanted_in_memory = true;
   }
 
-  int open_nest(const UOps& shape, const UOp& device) {
+  int open_nest(const UOps& shape, const UOp& device, int64_t bytes) {
     Nest nest;
+    nest.bytes = bytes;
     for (const UOp& size : shape) {
       nest.index.push_back(size.equals(1) ? UOp::index(0) : UOp::range(size, plan_.next_range++));
       if (nest.index.back().op() == Op::RANGE) nest.ranges.push_back(nest.index.back());

@@ -26,6 +26,7 @@ struct Nest {
       levels;  // where reduces stand that are used in loops further inside: each a part of the next
   const DeviceSpec* spec = nullptr;
   UOp device;               // DEVICE
+  int64_t bytes = 0;        // that all of it reads
   int64_t local_bytes = 0;  // of LOCAL memory that is promised
 };
 
