@@ -142,7 +142,9 @@ Tensor float_fmod(const Tensor& x, const Tensor& y, const Rounds& rounds) {
   const Tensor none = x * like(x, 0);  // a zero has the sign of the dividend
   // A rest that is not less than the divisor would have taken more rounds than there are: it is unknown.
   const Tensor known = rest.abs().lt(y.abs()) | y.isnan();
-  const Tensor r = select(rest.ne(0) & known, rest, none);
+  const Tensor zero =
+      (rest.neg() + none.neg()).neg();  // the rest, with that sign; its slopes are those of a rest
+  const Tensor r = select(known, select(rest.ne(0), rest, zero), none);
   return select(is_infinite(y) & x.isfinite(), x, select(y.eq(0), like(x, std::nan("")), r));
 }
 

@@ -295,5 +295,15 @@ TEST(Arithmetic, Threefry) {
       {dtypes::uint64}));
 }
 
+// Where nothing is left over the slopes are those beside it.
+TEST(Arithmetic, SlopesOfARestOfZero) {
+  for (const bool floor : {false, true}) {
+    const Tensor x = Tensor::from<float>({2, 3, -6, 0, 1.5}), y = Tensor::from<float>({1, 3, 2, 3, 1});
+    const std::vector<Tensor> slopes = (floor ? x.mod(y) : x.fmod(y)).sum().gradient({x, y});
+    EXPECT_EQ(slopes[0].to_vector<float>(), std::vector<float>(5, 1));
+    EXPECT_EQ(slopes[1].to_vector<float>(), (std::vector<float>{-2, -1, 3, 0, -1}));
+  }
+}
+
 }  // namespace
 }  // namespace quern::optest
