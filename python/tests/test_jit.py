@@ -28,6 +28,24 @@ def test_replays():
     assert not add.captured
 
 
+def test_numbers_inside_are_constants():
+    @TinyJit
+    def turned(x):
+        return ((x - Tensor([0.5, 0.25, 0.125])) * Tensor(np.array([1, 2, 4], np.float32)))[[2, 1, 0]].realize()
+
+    @TinyJit
+    def summed(x):
+        total = Tensor([0.0])
+        for i in range(3):
+            total += x[i]
+        return total.realize()
+
+    for i in range(5):
+        x = np.arange(3, dtype=np.float32) + i
+        np.testing.assert_array_equal(turned(Tensor(x).realize()).numpy(), ((x - [0.5, 0.25, 0.125]) * [1, 2, 4])[::-1])
+        assert summed(Tensor(x).realize()).tolist() == [x.sum()]
+
+
 def test_structures():
     @quern.jit
     def f(pair, *, named):

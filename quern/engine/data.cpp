@@ -67,15 +67,23 @@ UOp on_a_device_that_computes(const UOp& u) {
 Tensor Tensor::from_bytes(const void* data, size_t bytes, const Shape& shape, DType dtype,
                           const std::string& device) {
   const int64_t elements = elements_of("from_bytes", shape, dtype);
-  Recording::refuse("a tensor is made from numbers of the host",
-                    "make it before the call, and pass it as an input or hold it outside");
   if (std::cmp_not_equal(bytes, elements * dtype.bytes()))
     throw ShapeError(fmt::format("from_bytes: {} bytes are given, {} of shape {} needs {}", bytes,
                                  dtype.name(), shape_text(shape), elements * dtype.bytes()));
   if (data == nullptr && bytes > 0) throw Error(fmt::format("from_bytes: {} bytes at a null pointer", bytes));
   const UOp memory = memory_on(device, dtype, elements);
+  Recording* const recording = Recording::current();
+  NumbersSeen* const seen = NumbersSeen::current();
+  if (recording != nullptr || seen != nullptr) {
+    const std::string_view raw(static_cast<const char*>(data), bytes);
+    const size_t hash = std::hash<std::string>()(fmt::format("{} {}", dtype.name(), shape_text(shape))) * 31 +
+                        std::hash<std::string_view>()(raw);
+    recording != nullptr ? recording->add_constant(hash, memory) : seen->hashes.push_back(hash);
+  }
   buffer_of(memory)->copy_in({static_cast<const std::byte*>(data), bytes});
-  return Tensor(quern::reshape(memory, sizes_of(shape)));
+  const UOp value = quern::reshape(memory, sizes_of(shape));
+  // Each replay begins with the numbers: what is written is not their memory.
+  return recording != nullptr ? Tensor(value).contiguous_backward() : Tensor(value);
 }
 
 Tensor Tensor::from_blob(void* data, const Shape& shape, DType dtype, std::shared_ptr<void> keep_alive,

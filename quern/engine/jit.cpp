@@ -179,14 +179,16 @@ void JitCalls::run(const JitArguments& given, const std::function<JitArguments()
     capture(given, function);
     return;
   }
+  NumbersSeen seen;
   (void)run_and_realize(function);
+  numbers_ = seen.hashes;
   has_run_ = true;
 }
 
 void JitCalls::capture(const JitArguments& given, const std::function<JitArguments()>& function) {
   const std::vector<bool> copied = JitInputs::prepare(given);
   JitInputs inputs(given, copied);
-  Recording recording;
+  Recording recording(numbers_);
   std::vector<Tensor> changed;
   const JitArguments outputs = run_and_realize(function, &changed);
   check_changed(changed, recording);

@@ -44,6 +44,7 @@ class JitCalls {
   void capture(const JitArguments& given, const std::function<JitArguments()>& function);
 
   bool has_run_ = false;
+  std::vector<uint64_t> numbers_;  // hashes of those of the host that it made tensors of, when it ran last
   std::unique_ptr<Captured> captured_;
 };
 

@@ -18,6 +18,11 @@ Recording*& recording_now() {
   return now;
 }
 
+NumbersSeen*& seen_now() {
+  thread_local NumbersSeen* now = nullptr;
+  return now;
+}
+
 uint64_t next_number() {
   static std::atomic<uint64_t> last = 0;
   return ++last;
@@ -25,10 +30,11 @@ uint64_t next_number() {
 
 }  // namespace
 
-Recording::Recording()
+Recording::Recording(std::vector<uint64_t> numbers)
     : number_(next_number()),
       first_identity_(told_apart(UOp::index(0)).src(0).arg().integer()),
-      random_(detail::random_state()) {
+      random_(detail::random_state()),
+      numbers_(std::move(numbers)) {
   QUERN_CHECK(current() == nullptr, "a recording within another");
   recording_now() = this;
   detail::made_inside() = number_;
@@ -69,6 +75,23 @@ void Recording::add(const UOp& sink, const Stripped& stripped, std::shared_ptr<c
   ran_.push_back({std::move(prepared), stripped.memory, stripped.variables});
 }
 
-bool Recording::made(const UOp& buffer) const { return buffer.src(0).arg().integer() > first_identity_; }
+bool Recording::made(const UOp& buffer) const {
+  return buffer.src(0).arg().integer() > first_identity_ && !constants_.contains(buffer);
+}
+
+void Recording::add_constant(uint64_t numbers, const UOp& memory) {
+  const size_t place = constants_.size();
+  if (place >= numbers_.size() || numbers_[place] != numbers)
+    refuse("a tensor is made from numbers of the host that were others in the last call",
+           "make it before the call, and pass it as an input or hold it outside");
+  constants_.insert(memory);
+}
+
+NumbersSeen::NumbersSeen() : around_(std::exchange(seen_now(), this)) {}
+NumbersSeen::~NumbersSeen() {
+  seen_now() = around_;
+  if (around_ != nullptr) around_->hashes.insert(around_->hashes.end(), hashes.begin(), hashes.end());
+}
+NumbersSeen* NumbersSeen::current() { return seen_now(); }
 
 }  // namespace quern

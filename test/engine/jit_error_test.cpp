@@ -48,13 +48,14 @@ TEST(JitErrors, ListsOfAnotherLength) {
                 "captured with 2, 0 and 0"));
 }
 
-TEST(JitErrors, InputsMadeInside) {
-  auto f = jit([](const Tensor& x) { return x + row({1, 2}); });
+TEST(JitErrors, NumbersInsideThatChange) {
+  float last = 0;
+  auto f = jit([&](const Tensor& x) { return x + row({1, last++}); });
   f(row({1, 2}));
-  EXPECT_EQ(
-      error_of([&] { f(row({1, 2})); }),
-      "jit: inside the function a tensor is made from numbers of the host, which a replay cannot repeat: "
-      "make it before the call, and pass it as an input or hold it outside");
+  EXPECT_EQ(error_of([&] { f(row({1, 2})); }),
+            "jit: inside the function a tensor is made from numbers of the host that were others in the last "
+            "call, which a replay cannot repeat: make it before the call, and pass it as an input or hold it "
+            "outside");
   EXPECT_FALSE(f.is_captured());
 }
 

@@ -28,6 +28,24 @@ TEST(Jit, RunsTwiceAndIsReplayedAfterThat) {
   EXPECT_EQ(f.kernels(), 1);
 }
 
+TEST(Jit, NumbersInsideAreConstants) {
+  auto scaled = jit([](const Tensor& x) { return x * row({2, 3}) + Tensor::from<float>({1}); });
+  auto counted = jit([](const Tensor& x) {  // what is written begins with the numbers in each call
+    const Tensor sum = row({0, 10});
+    sum.assign(sum + x);
+    sum.assign(sum * 2);
+    return std::vector<Tensor>{sum, row({7})};
+  });
+  for (int i = 0; i < 5; i++) {
+    const auto a = static_cast<float>(i);
+    EXPECT_THAT(scaled(row({a, 1})).to_vector<float>(), ElementsAre(2 * a + 1, 4));
+    const std::vector<Tensor> both = counted(row({a, 1}));
+    EXPECT_THAT(both[0].to_vector<float>(), ElementsAre(2 * a, 22));
+    EXPECT_THAT(both[1].to_vector<float>(), ElementsAre(7));
+  }
+  EXPECT_TRUE(scaled.is_captured() && counted.is_captured());
+}
+
 TEST(Jit, ReplaysScheduleAndCompileNothing) {
   auto f = jit([](const Tensor& x) { return x.softmax(-1) * 3; });
   Floats values(64);
