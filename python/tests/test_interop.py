@@ -8,6 +8,7 @@ import threading
 import numpy as np
 import pytest
 
+import quern
 from quern import Tensor, dtypes
 
 NUMPY_DTYPES = "bool int8 uint8 int16 uint16 int32 uint32 int64 uint64 float16 float32 float64".split()
@@ -134,6 +135,26 @@ def test_python_numbers():
     assert float(Tensor(2.5)) == 2.5 and int(Tensor([3])) == 3 and bool(Tensor([[True]])) is True
     assert f"{Tensor(2.5):.2f}" == "2.50"
     assert isinstance(Tensor(True).item(), bool) and isinstance(Tensor(1).item(), int)
+
+
+def test_tensors_that_are_numbers_are_weak():
+    half, small = Tensor([1.0, 2.0]).half(), Tensor([1], dtype=dtypes.int8)
+    for x in (half * Tensor(0.1), Tensor(0.1) * half, half * Tensor(2), half * (Tensor(0.1) + 1).exp(), half.maximum(Tensor(0.1)),
+              (half > 1).where(half, Tensor(2.0))):
+        assert x.dtype is dtypes.half
+    assert (small + Tensor(1)).dtype is dtypes.int8 and (small + Tensor(0.5)).dtype is dtypes.float32
+    for strong in (Tensor([0.1]), Tensor(0.1, dtype="float64"), Tensor(0.1).contiguous().realize()):
+        assert (half * strong).dtype is strong.dtype
+    written = Tensor.zeros(2, dtype=dtypes.half).contiguous().realize()
+    written[1] = Tensor(2.5)
+    assert written.tolist() == [0, 2.5]
+    scale = Tensor(3.0, requires_grad=True)
+    (half * scale).sum().backward()
+    assert scale.grad.item() == 3.0 and scale.grad.dtype is dtypes.float32
+    with pytest.raises(quern.DTypeError):
+        written[1] = Tensor([2.5])
+    with pytest.raises(quern.DTypeError):
+        small[0] = Tensor(2.5)
 
 
 def test_files(tmp_path):

@@ -97,11 +97,7 @@ Tensor zeros_beside(const Tensor& x, DType dtype) {
 
 void assign_view(const char* who, const UOp& view, const Operand& value) {
   const Shape shape = shape_from(view.shape());
-  if (value.is_tensor() && value.tensor().dtype() != view.dtype())
-    throw DTypeError(fmt::format("{}: the value is {}, the tensor {}; cast it", who,
-                                 value.tensor().dtype().name(), view.dtype().name()));
-  const Tensor stored =
-      value.is_tensor() ? broadcast_to(who, value.tensor(), shape) : number(value, view.dtype(), shape);
+  const Tensor stored = to_write(who, value, view.dtype(), shape);
   const Texts from = stored.devices(), to = view.device();
   if (!from.empty() && !to.empty() && from != to)
     throw Error(fmt::format("{}: the value is on {}, the tensor on {}; move it with to()", who,
@@ -140,11 +136,7 @@ const Tensor& Tensor::assign(const Operand& value) const {
     detail::assign_view("assign", uop(), value);
     return *this;
   }
-  if (value.is_tensor() && value.tensor().dtype() != dtype())
-    throw DTypeError(fmt::format("assign: the value is {}, the tensor {}; cast it",
-                                 value.tensor().dtype().name(), dtype().name()));
-  const Tensor given = value.is_tensor() ? detail::broadcast_to("assign", value.tensor(), shape())
-                                         : detail::number(value, dtype(), shape());
+  const Tensor given = detail::to_write("assign", value, dtype(), shape());
   // A copy, not another name for the same value: what is written there later is not seen here.
   const UOp its = given.uop();
   state_->set(detail::has_memory(its) ? quern::contiguous(its) : detail::own_value(given).uop());

@@ -196,13 +196,7 @@ Tensor Tensor::at(const std::vector<Index>& indices) const {
 
 Tensor Tensor::set(const std::vector<Index>& indices, const Operand& value) const {
   const std::vector<Index> list = normalized(*this, indices);
-  if (value.is_tensor() && value.tensor().dtype() != dtype())
-    throw DTypeError(fmt::format("set: the value is {}, the tensor {}; cast it",
-                                 value.tensor().dtype().name(), dtype().name()));
-  auto fitting = [&](const Shape& shape) {
-    return value.is_tensor() ? detail::broadcast_to("set", value.tensor(), shape)
-                             : detail::number(value, dtype(), shape);
-  };
+  auto fitting = [&](const Shape& shape) { return detail::to_write("set", value, dtype(), shape); };
   if (!only_views(list)) {
     // The places that are written, as numbers; of several values for one place the last one stays. An index
     // that is out of range picks 0, which is no number here: it becomes a place that is not there.

@@ -16,10 +16,31 @@ DType Operand::dtype() const {
   return is_int() ? default_int() : default_float();
 }
 
+bool Operand::is_weak() const {
+  if (!is_tensor()) return true;
+  const UOp u = tensor().uop();
+  return u.shape().empty() && (u.dtype() == default_float() || u.dtype() == default_int()) &&
+         u.device().empty();
+}
+
 DType Operand::dtype_beside(DType other) const {
-  if (is_tensor()) return promote(other, tensor().dtype());
-  if (other.is_float() || (other.is_int() && !is_float())) return other;
-  return promote(other, dtype());
+  const bool holds = other.is_float() || (other.is_int() && !dtype().is_float());
+  return holds && is_weak() ? other : promote(other, dtype());
+}
+
+DType detail::common_dtype(const Operand& a, const Operand& b) {
+  if (a.dtype() == b.dtype()) return a.dtype();
+  if (a.is_weak() == b.is_weak()) return promote(a.dtype(), b.dtype());
+  return a.is_weak() ? a.dtype_beside(b.dtype()) : b.dtype_beside(a.dtype());
+}
+
+Tensor detail::to_write(const char* who, const Operand& value, DType dtype, const Shape& shape) {
+  if (!value.is_tensor()) return number(value, dtype, shape);
+  const Tensor& x = value.tensor();
+  if (x.dtype() != dtype && !(value.is_weak() && value.dtype_beside(dtype) == dtype))
+    throw DTypeError(
+        fmt::format("{}: the value is {}, the tensor {}; cast it", who, x.dtype().name(), dtype.name()));
+  return broadcast_to(who, x.cast(dtype), shape);
 }
 
 UOp Operand::constant(DType dtype) const {

@@ -10,7 +10,8 @@
 namespace quern {
 
 // A tensor, or a number. Numbers are weak: they take the dtype of the tensor beside them where it can hold
-// their kind.
+// their kind. So does a tensor that is a number: one of no axes that is computed of constants, of a default
+// dtype.
 class Operand {
  public:
   Operand(Tensor tensor) : value_(std::move(tensor)) {}  // NOLINT(*-explicit-*)
@@ -23,7 +24,8 @@ class Operand {
   bool is_int() const { return std::holds_alternative<wide>(value_); }
   bool is_float() const { return std::holds_alternative<double>(value_); }
   const Tensor& tensor() const { return std::get<Tensor>(value_); }
-  DType dtype() const;                    // of a number: the default for its kind
+  DType dtype() const;  // of a number: the default for its kind
+  bool is_weak() const;
   DType dtype_beside(DType other) const;  // what it becomes beside a tensor of this dtype
   UOp constant(DType dtype) const;        // a number as a CONST; DTypeError when it does not fit
 

@@ -207,19 +207,19 @@ void check_same_device(const char* who, const std::vector<Tensor>& tensors) {
 
 std::pair<Tensor, Tensor> matched(const char* who, const Operand& a, const Operand& b) {
   if (!a.is_tensor() && !b.is_tensor()) {
-    const DType dtype = promote(a.dtype(), b.dtype());
+    const DType dtype = common_dtype(a, b);
     return {number(a, dtype, {}), number(b, dtype, {})};
   }
   if (a.is_tensor() && b.is_tensor()) {
     check_same_device(who, {a.tensor(), b.tensor()});
-    const DType dtype = promote(a.tensor().dtype(), b.tensor().dtype());
+    const DType dtype = common_dtype(a, b);
     const Shape shape = broadcast_shape(who, {a.tensor(), b.tensor()});
     return {broadcast_to(who, a.tensor().cast(dtype), shape),
             broadcast_to(who, b.tensor().cast(dtype), shape)};
   }
   const Tensor& tensor = a.is_tensor() ? a.tensor() : b.tensor();
   const Operand& other = a.is_tensor() ? b : a;
-  const DType dtype = other.dtype_beside(tensor.dtype());
+  const DType dtype = common_dtype(a, b);
   const Tensor x = tensor.cast(dtype), y = number(other, dtype, tensor.shape());
   return a.is_tensor() ? std::pair(x, y) : std::pair(y, x);
 }

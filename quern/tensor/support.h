@@ -43,6 +43,9 @@ void check_broadcasts(const char* who, const char* what, const Tensor& x, const 
 Tensor broadcast_to(const char* who, const Tensor& x, const Shape& shape);
 Tensor number(const Operand& value, DType dtype, const Shape& shape);  // of a number: a constant
 // Both with one dtype and one shape. At least one must be a tensor.
+DType common_dtype(const Operand& a, const Operand& b);
+// What is written into a tensor of this dtype, in this shape.
+Tensor to_write(const char* who, const Operand& value, DType dtype, const Shape& shape);
 std::pair<Tensor, Tensor> matched(const char* who, const Operand& a, const Operand& b);
 Tensor apply(Op op, const Tensor& a);
 Tensor apply(Op op, const Tensor& a, const Tensor& b);  // of one dtype and shape
