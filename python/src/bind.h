@@ -3,6 +3,7 @@
 #pragma once
 
 #include "python/src/casters.h"
+#include "python/src/lock.h"
 
 namespace quern::python {
 
@@ -38,7 +39,7 @@ nb::object number_of(const Const& value, DType dtype);
 // tensors holds the lock, and the engine lets go of it while kernels are compiled and run.
 template <class F>
 auto without_lock(F&& f) {
-  const nb::gil_scoped_release released;
+  const Unlocked unlocked;
   return f();
 }
 

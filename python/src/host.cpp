@@ -8,41 +8,36 @@
 namespace quern::python {
 namespace {
 
-bool has_lock() {
-#ifdef Py_LIMITED_API  // from 3.12 on, where a thread without the lock has no state
-  return PyThreadState_GetDict() != nullptr;
-#else
-  return PyGILState_Check() != 0;
-#endif
-}
-
 class Python final : public Host {
  public:
   void unlocked(const std::function<void()>& f) override {
     if (!has_lock()) {
       f();
     } else {
-      const nb::gil_scoped_release released;
+      const Unlocked unlocked;
       f();
     }
   }
   void locked(const std::function<void()>& f) override {
-    if (has_lock()) {
+    if (has_lock() || is_ending()) {
       f();
     } else {
-      const nb::gil_scoped_acquire lock;
+      const Locked lock;
       f();
     }
   }
 
   // Signals are the main thread's: where it is another one, this does nothing.
   void check() override {
-    if (std::this_thread::get_id() != main_) return;
-    const nb::gil_scoped_acquire lock;
+    if (!is_main() || is_ending()) return;
+    const Locked lock;
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
   }
 
  private:
+  bool is_main() const { return std::this_thread::get_id() == main_; }
+  bool is_ending() const { return is_main() && Py_IsInitialized() == 0; }  // with what it runs now
+
   const std::thread::id main_ = std::this_thread::get_id();
 };
 

@@ -24,7 +24,7 @@ class Calls {
     bool replayed = false;
     std::vector<Tensor> results;
     {
-      const nb::gil_scoped_release released;
+      const Unlocked unlocked;
       const detail::JitArguments given = places(tensors, dims);
       const detail::JitCalls::Replayed ran = calls_.replay(given);
       replayed = static_cast<bool>(ran);
@@ -39,12 +39,13 @@ class Calls {
 
   // `function` gets the tensors, others perhaps than were given, and returns a list of tensors.
   void run(std::vector<Tensor> tensors, const Shape& dims, const nb::callable& function) {
-    const nb::gil_scoped_release released;
+    const Unlocked unlocked;
     const detail::JitArguments given = places(tensors, dims);
     std::vector<Tensor> results;
     calls_.run(given, [&] {
-      const nb::gil_scoped_acquire lock;
-      results = nb::cast<std::vector<Tensor>>(function(nb::cast(tensors)));
+      const Locked lock;
+      const nb::object given_to = nb::cast(tensors);
+      results = nb::cast<std::vector<Tensor>>(run_python([&] { return function(given_to); }));
       return places(results, {});
     });
   }
