@@ -44,7 +44,9 @@ auto without_lock(F&& f) {
 }
 
 // Keeps an object of Python alive from C++, wherever the last copy goes: also in a thread without Python's
-// lock.
+// lock. Python is asked to let go of it then, which it does in its main thread only: so does let_go(), where
+// tensors are made and computed, in any thread that has the lock.
 std::shared_ptr<void> keep_alive(nb::object object);
+void let_go();
 
 }  // namespace quern::python

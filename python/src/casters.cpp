@@ -1,22 +1,23 @@
 #include "python/src/casters.h"
 
-#include "python/src/bind.h"
+#include "python/src/arrays.h"
 #include "quern/runtime/device.h"
 
 namespace quern::python {
 
 using namespace nb::literals;
 
-void wrong_type(const char* expected, nb::handle given) {
-  const std::string name = nb::cast<std::string>(nb::str(given.type().attr("__name__")));
-  throw nb::type_error(("expected " + std::string(expected) + ", got " + name).c_str());
+std::string kind_of(nb::handle h) { return text(nb::str(h.type().attr("__name__")), "a name"); }
+
+void wrong_type(const char* expected, nb::handle given, const std::string& more) {
+  throw nb::type_error(("expected " + std::string(expected) + ", got " + kind_of(given) + more).c_str());
 }
 
 bool is_tensor(nb::handle h) { return nb::isinstance<Tensor>(h); }
 
-namespace {
-
 bool is_sequence(nb::handle h) { return nb::isinstance<nb::list>(h) || nb::isinstance<nb::tuple>(h); }
+
+namespace {
 
 // An integer of Python that fits 64 bits, with a sign or without.
 wide wide_of(nb::handle h) {
@@ -30,8 +31,37 @@ wide wide_of(nb::handle h) {
     if (PyErr_Occurred() == nullptr) return large;
     PyErr_Clear();
   }
-  throw DTypeError("the integer " + nb::cast<std::string>(nb::str(number)) + " does not fit in 64 bits");
+  throw DTypeError("the integer " + text(nb::str(number), "digits") + " does not fit in 64 bits");
 }
+
+// The kind of a scalar of NumPy that is a number beside a tensor: b, i, u or f. Arrays of no axes are arrays.
+char numpy_kind(nb::handle h) {
+  if (!is_numpy_scalar(h)) return 0;
+  const nb::object dtype = h.attr("dtype");
+  const std::string kind = text(dtype.attr("kind"), "a kind");
+  const bool is_known = std::string_view("biuf").find(kind) != std::string_view::npos;
+  return is_known && nb::cast<int>(dtype.attr("itemsize")) <= 8 ? kind[0] : 0;
+}
+
+double float_of(nb::handle h) {
+  const double value = PyFloat_AsDouble(h.ptr());
+  if (PyErr_Occurred() != nullptr) nb::raise_python_error();
+  return value;
+}
+
+bool bool_of(nb::handle h) {
+  const int value = PyObject_IsTrue(h.ptr());
+  if (value < 0) nb::raise_python_error();
+  return value == 1;
+}
+
+Operand operand_of_integer(nb::handle h) {
+  const wide value = wide_of(h);
+  if (fits(dtypes::int64, value)) return static_cast<int64_t>(value);
+  return static_cast<uint64_t>(value);
+}
+
+}  // namespace
 
 int64_t integer(nb::handle h, const char* expected) {
   if (PyIndex_Check(h.ptr()) == 0 || is_tensor(h)) wrong_type(expected, h);
@@ -41,40 +71,49 @@ int64_t integer(nb::handle h, const char* expected) {
   return static_cast<int64_t>(value);
 }
 
-// Scalars of NumPy are of the module numpy, and have no axes; 0-dimensional arrays are arrays.
-bool is_numpy_scalar(nb::handle h, const char* kind) {
-  const std::string module = nb::cast<std::string>(nb::str(nb::getattr(h.type(), "__module__", nb::str(""))));
-  if (module != "numpy") return false;
-  const std::string name = nb::cast<std::string>(nb::str(h.type().attr("__name__")));
-  return name.starts_with(kind);
+std::string text(nb::handle h, const char* expected) {
+  if (!nb::isinstance<nb::str>(h)) wrong_type(expected, h);
+  Py_ssize_t size = 0;
+  const char* const bytes = PyUnicode_AsUTF8AndSize(h.ptr(), &size);
+  if (bytes == nullptr) nb::raise_python_error();  // half a character
+  return {bytes, static_cast<size_t>(size)};
 }
 
-}  // namespace
+std::string path(nb::handle h) {
+  PyObject* made = nullptr;
+  if (PyUnicode_FSConverter(h.ptr(), &made) == 0) nb::raise_python_error();
+  const nb::bytes bytes = nb::steal<nb::bytes>(made);
+  return {bytes.c_str(), bytes.size()};
+}
+
+nb::str path_object(const std::string& path) {
+  return nb::steal<nb::str>(
+      PyUnicode_DecodeFSDefaultAndSize(path.data(), static_cast<Py_ssize_t>(path.size())));
+}
 
 bool is_number(nb::handle h) {
-  return PyBool_Check(h.ptr()) || PyLong_Check(h.ptr()) || PyFloat_Check(h.ptr()) ||
-         is_numpy_scalar(h, "bool") || is_numpy_scalar(h, "float") || is_numpy_scalar(h, "int") ||
-         is_numpy_scalar(h, "uint");
+  return PyBool_Check(h.ptr()) || PyLong_Check(h.ptr()) || PyFloat_Check(h.ptr()) || numpy_kind(h) != 0;
+}
+
+bool is_bool(nb::handle h) {
+  if (PyLong_Check(h.ptr()) || PyFloat_Check(h.ptr())) return PyBool_Check(h.ptr()) != 0;
+  return numpy_kind(h) == 'b';
 }
 
 std::optional<Operand> try_operand(nb::handle h) {
-  if (is_tensor(h)) return nb::cast<const Tensor&>(h);
+  if (is_tensor(h)) return instance<Tensor>(h);
   if (PyBool_Check(h.ptr()) != 0) return Operand(h.ptr() == Py_True);
-  if (PyLong_Check(h.ptr()) != 0) {
-    const wide value = wide_of(h);
-    if (fits(dtypes::int64, value)) return Operand(static_cast<int64_t>(value));
-    return Operand(static_cast<uint64_t>(value));
+  if (PyLong_Check(h.ptr()) != 0) return operand_of_integer(h);
+  if (PyFloat_Check(h.ptr()) != 0) return Operand(float_of(h));
+  switch (numpy_kind(h)) {
+    case 'b': return Operand(bool_of(h));
+    case 'f': return Operand(float_of(h));
+    case 'i':
+    case 'u': return operand_of_integer(h);
+    default: break;
   }
-  if (PyFloat_Check(h.ptr()) != 0) return Operand(PyFloat_AsDouble(h.ptr()));
-  if (is_numpy_scalar(h, "bool")) return Operand(PyObject_IsTrue(h.ptr()) == 1);
-  if (is_numpy_scalar(h, "float")) return Operand(PyFloat_AsDouble(h.ptr()));
-  if (is_numpy_scalar(h, "int") || is_numpy_scalar(h, "uint")) {
-    const wide value = wide_of(h);
-    if (fits(dtypes::int64, value)) return Operand(static_cast<int64_t>(value));
-    return Operand(static_cast<uint64_t>(value));
-  }
-  if (nb::isinstance<UOp>(h)) return Operand(Tensor::from_dim(Dim(nb::cast<UOp>(h))));
-  if (is_sequence(h) || nb::hasattr(h, "__array_interface__")) return Operand(tensor_of(h, {}, ""));
+  if (nb::isinstance<UOp>(h)) return Operand(Tensor::from_dim(Dim(instance<UOp>(h))));
+  if (is_sequence(h) || has_array_interface(h)) return Operand(tensor_of(h, {}, ""));
   return {};
 }
 
@@ -85,7 +124,7 @@ bool truth(const char* name, nb::handle h) {
 
 const Tensor& tensor(nb::handle h) {
   if (!is_tensor(h)) wrong_type("a Tensor", h);
-  return nb::cast<const Tensor&>(h);
+  return instance<Tensor>(h);
 }
 
 Operand operand(nb::handle h) {
@@ -95,7 +134,7 @@ Operand operand(nb::handle h) {
 }
 
 Dim dim(nb::handle h) {
-  if (nb::isinstance<UOp>(h)) return Dim(nb::cast<UOp>(h));
+  if (nb::isinstance<UOp>(h)) return Dim(instance<UOp>(h));
   return Dim(integer(h, "a size: an int, or a UOp"));
 }
 
@@ -120,7 +159,7 @@ IntList int_list(nb::handle h) {
 }
 
 DType dtype(nb::handle h) {
-  if (nb::isinstance<DType>(h)) return nb::cast<DType>(h);
+  if (nb::isinstance<DType>(h)) return instance<DType>(h);
   if (!nb::isinstance<nb::str>(h)) {
     // float, int and bool of Python, as users of NumPy write
     if (h.ptr() == reinterpret_cast<PyObject*>(&PyFloat_Type)) return default_float();
@@ -128,7 +167,7 @@ DType dtype(nb::handle h) {
     if (h.ptr() == reinterpret_cast<PyObject*>(&PyBool_Type)) return dtypes::bool_;
     wrong_type("a dtype, such as dtypes.float32 or 'float32'", h);
   }
-  const std::string name = nb::cast<std::string>(h);
+  const std::string name = text(h, "the name of a dtype");
   static const std::pair<const char*, DType> others[] = {
       {"half", dtypes::float16},          {"float", dtypes::float32},
       {"double", dtypes::float64},        {"char", dtypes::int8},
@@ -145,7 +184,7 @@ DType dtype(nb::handle h) {
 std::string device(nb::handle h) {
   if (h.is_none()) return "";
   if (!nb::isinstance<nb::str>(h)) wrong_type("the name of a device", h);
-  std::string name = nb::cast<std::string>(h);
+  std::string name = path(h);  // DISK:file has one
   Device::canonical(name);  // an Error here, not when it runs
   return name;
 }
@@ -160,8 +199,8 @@ std::optional<Dim> bound(nb::handle h) {
 Index index(const Tensor& x, nb::handle h) {
   if (h.is_none()) return newaxis;
   if (h.ptr() == Py_Ellipsis) return ellipsis;
-  if (is_tensor(h)) return nb::cast<const Tensor&>(h);
-  if (nb::isinstance<UOp>(h)) return Dim(nb::cast<UOp>(h));
+  if (is_tensor(h)) return instance<Tensor>(h);
+  if (nb::isinstance<UOp>(h)) return Dim(instance<UOp>(h));
   if (nb::isinstance<nb::slice>(h)) {
     const nb::object step = h.attr("step");
     return Slice{bound(h.attr("start")), bound(h.attr("stop")),
@@ -169,10 +208,9 @@ Index index(const Tensor& x, nb::handle h) {
   }
   if (PyBool_Check(h.ptr()) != 0) throw IndexError("a bool is no index; a mask is a Tensor of bools");
   if (is_sequence(h) && nb::len(h) == 0) return Tensor::zeros({0}, {.dtype = default_int()});
-  if (is_sequence(h) || (nb::hasattr(h, "__array_interface__") && !is_number(h))) return beside(x, h, {});
+  if (is_sequence(h) || (has_array_interface(h) && !is_number(h))) return beside(x, h, {});
   if (PyIndex_Check(h.ptr()) == 0)
-    throw IndexError("expected an int, a slice, ..., None or a Tensor as an index, got " +
-                     nb::cast<std::string>(nb::str(h.type().attr("__name__"))));
+    throw IndexError("expected an int, a slice, ..., None or a Tensor as an index, got " + kind_of(h));
   return integer(h, "an int");
 }
 
@@ -189,6 +227,11 @@ std::vector<Index> indices(const Tensor& x, nb::handle h) {
   if (!nb::isinstance<nb::tuple>(h)) return {index(x, h)};
   for (nb::handle part : nb::borrow<nb::tuple>(h)) all.push_back(index(x, part));
   return all;
+}
+
+nb::str text_object(const std::string& text) {
+  return nb::steal<nb::str>(
+      PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "backslashreplace"));
 }
 
 nb::object to_python(const Dim& dim) {

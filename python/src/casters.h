@@ -14,12 +14,29 @@ namespace nb = nanobind;
 
 namespace quern::python {
 
+[[noreturn]] void wrong_type(const char* expected, nb::handle given, const std::string& more = "");
+std::string kind_of(nb::handle h);
+
+// Of an object of that type; one that was made without __init__() is a TypeError.
+template <class T>
+const T& instance(nb::handle h) {
+  if (!nb::inst_ready(h))
+    throw nb::type_error(("a " + kind_of(h) + " whose __init__() was not called").c_str());
+  return nb::cast<const T&>(h);
+}
+
 bool is_tensor(nb::handle h);
-bool is_number(nb::handle h);  // of Python or NumPy
+bool is_sequence(nb::handle h);  // a list or a tuple
+bool is_number(nb::handle h);    // of Python or NumPy
+bool is_bool(nb::handle h);      // of Python or NumPy
 std::optional<Operand> try_operand(nb::handle h);
 bool truth(const char* name, nb::handle h);  // True or False, of the argument of this name
 const Tensor& tensor(nb::handle h);
 Operand operand(nb::handle h);  // a tensor or number; arrays and lists become tensors
+int64_t integer(nb::handle h, const char* expected);
+std::string text(nb::handle h, const char* expected);  // in UTF-8
+std::string path(nb::handle h);                        // of a file, as open() takes it
+nb::str path_object(const std::string& path);          // and back
 Dim dim(nb::handle h);
 Shape shape(nb::handle h);                                                    // a size or several
 Shape shape_of_args(const nb::args& args);                                    // f(2, 3) or f((2, 3))
@@ -30,10 +47,9 @@ Tensor beside(const Tensor& x, nb::handle list, std::optional<DType> dtype);  //
 std::vector<Index> indices(const Tensor& x, nb::handle h);                    // of x
 std::string device(nb::handle h);                                             // None: ""
 
-nb::object to_python(const Dim& dim);  // an int, or a UOp
+nb::str text_object(const std::string& text);  // what is not UTF-8, as files have it, is escaped
+nb::object to_python(const Dim& dim);          // an int, or a UOp
 nb::object to_python(const Shape& shape);
-
-[[noreturn]] void wrong_type(const char* expected, nb::handle given);
 
 }  // namespace quern::python
 

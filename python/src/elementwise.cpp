@@ -235,7 +235,7 @@ void define(TensorClass& tensor, const std::string& name, F compute) {
              [compute](nb::handle self, nb::handle other) {
                const std::optional<Operand> y = try_operand(other);
                if (!y) return not_implemented();
-               const Tensor& x = nb::cast<const Tensor&>(self);
+               const Tensor& x = python::tensor(self);
                x.assign(compute(x, *y));
                return nb::borrow(self);
              },

@@ -1,6 +1,5 @@
 // quern's errors as exceptions of Python: each is an Error, and also what Python calls such a thing.
 #include <cerrno>
-#include <cstring>
 
 #include "python/src/bind.h"
 #include "quern/ir/error.h"
@@ -21,23 +20,19 @@ PyObject* make(nb::module_& m, const char* name, const char* doc, const nb::tupl
   return made;
 }
 
-// Names of files and of what is in them stand in errors, and are not always UTF-8.
-nb::object text_of(const std::exception& e) {
-  return nb::steal(
-      PyUnicode_DecodeUTF8(e.what(), static_cast<Py_ssize_t>(std::strlen(e.what())), "backslashreplace"));
-}
-
 // Without a file name: Python would write its own text then.
 void set_missing_file(const std::exception& e) {
   const nb::object made =
-      nb::steal(PyObject_CallFunctionObjArgs(kinds.missing_file, text_of(e).ptr(), nullptr));
+      nb::steal(PyObject_CallFunctionObjArgs(kinds.missing_file, text_object(e.what()).ptr(), nullptr));
   if (!made.is_valid()) return;  // that is an exception, too
   made.attr("errno") = ENOENT;
   PyErr_SetObject(kinds.missing_file, made.ptr());
 }
 
 void translate(const std::exception_ptr& thrown, void* /*payload*/) {
-  const auto set = [](PyObject* kind, const std::exception& e) { PyErr_SetObject(kind, text_of(e).ptr()); };
+  const auto set = [](PyObject* kind, const std::exception& e) {
+    PyErr_SetObject(kind, text_object(e.what()).ptr());
+  };
   try {
     std::rethrow_exception(thrown);
   } catch (const ShapeError& e) {

@@ -15,16 +15,18 @@ using namespace nb::literals;
 // A path, or a tensor that is a file.
 std::string path_of(nb::handle h) {
   if (is_tensor(h)) {
-    const std::string device = nb::cast<const Tensor&>(h).device();
+    const std::string device = instance<Tensor>(h).device();
     if (device.starts_with("DISK:")) return device.substr(5);
     throw Error("expected a path, or a tensor that is a file (Tensor(path)), got a tensor on " + device);
   }
-  return nb::cast<std::string>(nb::module_::import_("os").attr("fspath")(h));
+  return path(h);
 }
 
-// Not all texts of files are UTF-8.
-nb::object text_object(const std::string& text) {
-  return nb::steal(PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace"));
+template <class Named>
+nb::dict by_name(const Named& tensors) {
+  nb::dict all;
+  for (const auto& [name, tensor] : tensors) all[text_object(name)] = tensor;
+  return all;
 }
 
 nb::object value_of(const io::GgufValue& v) {
@@ -56,7 +58,7 @@ io::NamedTensors named_tensors(const nb::mapping& tensors) {
       throw nb::type_error(nb::str("safe_save: expected tensors by name, got {!r}: {}")
                                .format(name, tensor.type().attr("__name__"))
                                .c_str());
-    all.emplace_back(nb::cast<std::string>(name), nb::cast<const Tensor&>(tensor));
+    all.emplace_back(text(name, "a name"), instance<Tensor>(tensor));
   }
   return all;
 }
@@ -109,17 +111,14 @@ void bind_io(nb::module_& m) {
       "safe_load",
       [](nb::handle fn) {
         const std::string path = path_of(fn);
-        nb::dict all;
-        for (const auto& [name, tensor] : without_lock([&] { return io::safe_load_in_order(path); }))
-          all[text_object(name)] = tensor;
-        return all;
+        return by_name(without_lock([&] { return io::safe_load_in_order(path); }));
       },
       "fn"_a, "The tensors of a file of safetensors, by name.");
   m.def(
       "npz_load",
       [](nb::handle fn) {
         const std::string path = path_of(fn);
-        return without_lock([&] { return io::npz_load(path); });
+        return by_name(without_lock([&] { return io::npz_load(path); }));
       },
       "fn"_a, "The arrays of a file .npz, by name.");
   m.def(
@@ -137,9 +136,10 @@ void bind_io(nb::module_& m) {
       [](nb::handle t) {
         const std::string path = path_of(t);
         const std::string header = without_lock([&] { return io::safe_load_header(path); });
-        const nb::object file = is_tensor(t)
-                                    ? nb::borrow(t)
-                                    : nb::type<Tensor>()(nb::module_::import_("pathlib").attr("Path")(path));
+        const nb::object file =
+            is_tensor(t)
+                ? nb::borrow(t)
+                : nb::type<Tensor>()(nb::module_::import_("pathlib").attr("Path")(path_object(path)));
         return nb::make_tuple(file, 8 + header.size(), nb::module_::import_("json").attr("loads")(header));
       },
       "t"_a,
@@ -161,8 +161,8 @@ void bind_io(nb::module_& m) {
         const std::string path = path_of(fn);
         const io::Gguf file = without_lock([&] { return io::gguf_load(path); });
         nb::dict metadata;
-        for (const auto& [name, value] : file.metadata) metadata[name.c_str()] = value_of(value);
-        return nb::make_tuple(metadata, file.tensors);
+        for (const auto& [name, value] : file.metadata) metadata[text_object(name)] = value_of(value);
+        return nb::make_tuple(metadata, by_name(file.tensors));
       },
       "fn"_a, "What a file of GGUF says of its model, and its tensors by name.");
   m.def(

@@ -6,8 +6,6 @@ namespace {
 
 using namespace nb::literals;
 
-bool is_sequence(nb::handle h) { return nb::isinstance<nb::list>(h) || nb::isinstance<nb::tuple>(h); }
-
 Ints ints_of_args(const nb::args& args) {
   return int_list(args.size() == 1 && is_sequence(args[0]) ? nb::handle(args[0]) : nb::handle(args)).values();
 }
@@ -102,14 +100,10 @@ Tensor shrunk(const Tensor& x, const nb::sequence& bounds) {
   return x.shrink(all);
 }
 
-// Tensor.cat(a, b, dim=0), a.cat(b), and a list of them.
 // Tensors, and those in lists: of x.cat(y, z) as well as of Tensor.cat([x, y, z]).
 std::vector<Tensor> tensors_of(nb::handle first, const nb::args& rest) {
   std::vector<Tensor> all;
-  const auto add = [&](nb::handle given) {
-    if (!is_tensor(given)) wrong_type("a Tensor", given);
-    all.push_back(nb::cast<Tensor>(given));
-  };
+  const auto add = [&](nb::handle given) { all.push_back(tensor(given)); };
   const auto add_all = [&](nb::handle given) {
     if (!is_tensor(given) && is_sequence(given))
       for (nb::handle part : nb::borrow<nb::sequence>(given)) add(part);
@@ -130,7 +124,7 @@ nb::tuple tuple_of(const std::vector<Tensor>& tensors) {
 Tensor rearranged(const Tensor& x, const std::string& formula, const nb::kwargs& sizes) {
   std::vector<std::pair<std::string, int64_t>> named;
   for (const auto& [name, size] : sizes)
-    named.emplace_back(nb::cast<std::string>(name), int_list(size).values().at(0));
+    named.emplace_back(text(name, "the name of an axis"), integer(size, "the size of an axis"));
   return x.rearrange(formula, named);
 }
 

@@ -19,35 +19,35 @@ using namespace nb::literals;
 nb::object device_of(const Tensor& x) {
   const Texts devices = x.devices();
   if (devices.empty()) return nb::str(default_device().c_str());
-  if (devices.size() == 1) return nb::str(devices[0].c_str());
+  if (devices.size() == 1) return path_object(devices[0]);  // of a file, perhaps
   nb::list all;
-  for (const std::string& d : devices) all.append(nb::str(d.c_str()));
+  for (const std::string& d : devices) all.append(path_object(d));
   return nb::tuple(all);
 }
 
 std::vector<std::string> names(nb::handle h) {
-  if (nb::isinstance<nb::str>(h)) return {nb::cast<std::string>(h)};
-  if (!nb::isinstance<nb::tuple>(h) && !nb::isinstance<nb::list>(h))
-    wrong_type("names of devices for shard()", h);
+  if (nb::isinstance<nb::str>(h)) return {device(h)};
+  if (!is_sequence(h)) wrong_type("names of devices for shard()", h);
   std::vector<std::string> all;
   for (nb::handle part : nb::borrow<nb::sequence>(h)) all.push_back(device(part));
   return all;
 }
 
 Tensor moved(const Tensor& x, nb::handle to) {
-  if (nb::isinstance<nb::tuple>(to) || nb::isinstance<nb::list>(to)) return x.shard(names(to));
+  if (is_sequence(to)) return x.shard(names(to));
   return x.to(to.is_none() ? default_device() : device(to));
 }
 
 nb::object realized(nb::handle self, const nb::args& others, bool /*do_update_stats*/) {
-  std::vector<Tensor> all = {nb::cast<const Tensor&>(self)};
+  std::vector<Tensor> all = {tensor(self)};
   for (nb::handle o : others) all.push_back(tensor(o));
   Tensor::realize_all(all);
+  let_go();
   return nb::borrow(self);
 }
 
 nb::object assigned(nb::handle self, nb::handle value) {
-  const Tensor& x = nb::cast<const Tensor&>(self);
+  const Tensor& x = tensor(self);
   std::optional<Operand> given = try_operand(value);
   if (!given) given = Operand(tensor_of(value, {}, ""));
   if (given->is_tensor() && given->tensor().dtype() != x.dtype() && !is_tensor(value)) {
@@ -62,10 +62,7 @@ nb::object assigned(nb::handle self, nb::handle value) {
 
 std::vector<Tensor> gradients(const Tensor& x, const nb::args& targets, const std::optional<Tensor>& seed) {
   std::vector<Tensor> of;
-  for (nb::handle t : targets) {
-    if (!is_tensor(t)) wrong_type("a Tensor", t);
-    of.push_back(nb::cast<const Tensor&>(t));
-  }
+  for (nb::handle t : targets) of.push_back(tensor(t));
   return x.gradient(of, seed);
 }
 
@@ -111,24 +108,26 @@ const void* identity_of(nb::handle function) {
 
 std::vector<Tensor> run_custom_kernel(nb::handle self, const nb::args& others, const nb::callable& body,
                                       const nb::object& gradient) {
-  std::vector<Tensor> arguments = {nb::cast<const Tensor&>(self)};
+  std::vector<Tensor> arguments = {tensor(self)};
   for (nb::handle o : others) arguments.push_back(tensor(o));
   if (!gradient.is_none() && PyCallable_Check(gradient.ptr()) == 0)
     wrong_type("a function as grad_fxn", gradient);
   const auto make = [&](const UOps& params) {
     nb::list given;
     for (const UOp& p : params) given.append(nb::cast(p));
-    const nb::object made = body(*nb::tuple(given));
+    const nb::tuple each(given);
+    const nb::object made = run_python([&] { return body(*each); });
     if (!nb::isinstance<UOp>(made)) wrong_type("a UOp from the function of a kernel", made);
-    return nb::cast<UOp>(made);
+    return instance<UOp>(made);
   };
   KernelGradient backward;
   if (!gradient.is_none()) {
     const std::shared_ptr<void> kept = keep_alive(gradient);
     backward = [kept](const std::vector<Tensor>& grads, const std::vector<Tensor>& args) {
-      const nb::gil_scoped_acquire lock;
+      const Locked lock;
       const nb::handle function(static_cast<PyObject*>(kept.get()));
-      const nb::object result = function(nb::cast(grads), nb::cast(args));
+      const nb::object of = nb::cast(grads), by = nb::cast(args);
+      const nb::object result = run_python([&] { return function(of, by); });
       std::vector<std::optional<Tensor>> gradients;
       if (!nb::try_cast(result, gradients)) wrong_type("a list of tensors and None from grad_fxn", result);
       return gradients;
@@ -170,7 +169,7 @@ void bind_running(TensorClass& tensor) {
   tensor.def(
       "replace",
       [](nb::handle self, const Tensor& x) {
-        nb::cast<const Tensor&>(self).replace(x);
+        python::tensor(self).replace(x);
         return nb::borrow(self);
       },
       "x"_a, "This tensor is another value from now on.");
@@ -189,7 +188,7 @@ void bind_running(TensorClass& tensor) {
   tensor.def(
       "to_",
       [](nb::handle self, nb::handle to) {
-        const Tensor& x = nb::cast<const Tensor&>(self);
+        const Tensor& x = python::tensor(self);
         x.replace(moved(x, to));
         return nb::borrow(self);
       },
@@ -203,7 +202,7 @@ void bind_running(TensorClass& tensor) {
   tensor.def(
       "shard_",
       [](nb::handle self, nb::handle devices, std::optional<int64_t> axis) {
-        const Tensor& x = nb::cast<const Tensor&>(self);
+        const Tensor& x = python::tensor(self);
         x.replace(x.shard(names(devices), axis));
         return nb::borrow(self);
       },
@@ -226,7 +225,7 @@ void bind_running(TensorClass& tensor) {
   tensor.def(
       "requires_grad_",
       [](nb::handle self, bool value) {
-        nb::cast<const Tensor&>(self).set_requires_grad(value);
+        python::tensor(self).set_requires_grad(value);
         return nb::borrow(self);
       },
       "requires_grad"_a = true, "Sets requires_grad, and returns this tensor.");
@@ -237,7 +236,7 @@ void bind_running(TensorClass& tensor) {
   tensor.def(
       "is_param_",
       [](nb::handle self, bool value) {
-        nb::cast<const Tensor&>(self).set_requires_grad(value);
+        python::tensor(self).set_requires_grad(value);
         return nb::borrow(self);
       },
       "is_param"_a = true, "Sets is_param, and returns this tensor.");
@@ -247,7 +246,7 @@ void bind_running(TensorClass& tensor) {
   tensor.def(
       "backward",
       [](nb::handle self, const std::optional<Tensor>& seed) {
-        run_backward(nb::cast<const Tensor&>(self), seed);
+        run_backward(python::tensor(self), seed);
         return nb::borrow(self);
       },
       "gradient"_a = nb::none(),

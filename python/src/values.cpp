@@ -49,16 +49,41 @@ Values values_of(const Tensor& x) {
   return {x.bytes(), known_sizes(with_values(x.uop()).shape()), x.dtype()};
 }
 
-nb::object nested(const Values& values, size_t axis, size_t& at) {
-  if (axis == values.shape.size()) {
-    const auto size = static_cast<size_t>(values.dtype.bytes());
+// From the innermost lists to the outermost.
+nb::object nested(const Values& values) {
+  const auto size = static_cast<size_t>(values.dtype.bytes());
+  std::vector<nb::object> parts(values.bytes.size() / size);
+  for (size_t i = 0; i < parts.size(); i++) {
     uint64_t bits = 0;
-    std::memcpy(&bits, values.bytes.data() + size * at++, size);
-    return number_of(from_bits(bits, values.dtype), values.dtype);
+    std::memcpy(&bits, values.bytes.data() + size * i, size);
+    parts[i] = number_of(from_bits(bits, values.dtype), values.dtype);
   }
-  nb::list list;
-  for (int64_t i = 0; i < values.shape[axis]; i++) list.append(nested(values, axis + 1, at));
-  return list;
+  int64_t lists = 1;
+  std::vector<int64_t> counts;
+  for (const int64_t length : values.shape) {
+    counts.push_back(lists);
+    lists *= length;
+  }
+  for (size_t axis = counts.size(); axis-- > 0;) {
+    std::vector<nb::object> outer;
+    auto part = parts.begin();
+    for (int64_t i = 0; i < counts[axis]; i++) {
+      nb::list list;
+      for (int64_t k = 0; k < values.shape[axis]; k++) list.append(*part++);
+      outer.push_back(std::move(list));
+    }
+    parts = std::move(outer);
+  }
+  return parts[0];
+}
+
+// The most that arrays of NumPy and memoryviews have.
+constexpr size_t kMostAxes = 64;
+
+void check_axes(const char* who, const Tensor& x) {
+  if (static_cast<size_t>(x.ndim()) > kMostAxes)
+    throw ShapeError(std::string(who) + ": the tensor has " + std::to_string(x.ndim()) +
+                     " axes, arrays of NumPy have at most 64");
 }
 
 // An array of some framework over bytes that it owns.
@@ -78,7 +103,15 @@ Tensor known_to_numpy(const Tensor& x) {
   return x.dtype() == dtypes::bfloat16 || x.dtype().is_fp8() ? x.cast(dtypes::float32) : x;
 }
 
-nb::object to_numpy(const Tensor& x) { return owning_array<nb::numpy>(values_of(known_to_numpy(x))); }
+nb::object to_numpy(const Tensor& x) {
+  check_axes("numpy", x);
+  return owning_array<nb::numpy>(values_of(known_to_numpy(x)));
+}
+
+nb::object to_memoryview(const Tensor& x) {
+  check_axes("data", x);
+  return owning_array<nb::memview>(values_of(known_to_numpy(x)));
+}
 
 nb::object as_array(const Tensor& x, nb::handle dtype, nb::handle /*copy*/) {
   nb::object array = to_numpy(x);
@@ -107,6 +140,7 @@ HostMemory host_memory(const Tensor& given) {
 }
 
 nb::object shared_array(const Tensor& x) {
+  check_axes("__dlpack__", x);
   if (x.numel() == Dim(0)) return owning_array<nb::array_api>(values_of(x));  // nothing is nowhere
   auto* const kept = new HostMemory(host_memory(x));
   const nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<HostMemory*>(p); });
@@ -116,50 +150,34 @@ nb::object shared_array(const Tensor& x) {
                                              code_of(x.dtype()), nb::device::cpu::value));
 }
 
-// Who has no flag for it in DLPack may say it of the buffer (JAX).
-bool is_read_only(nb::handle data) {
-  nb::ndarray<nb::c_contig, nb::device::cpu> writable;
-  if (!nb::try_cast(data, writable, false)) return true;
-  Py_buffer view;
-  if (PyObject_CheckBuffer(data.ptr()) == 0) return false;
-  const bool refused = PyObject_GetBuffer(data.ptr(), &view, PyBUF_WRITABLE) != 0;
-  if (refused)
-    PyErr_Clear();
-  else
-    PyBuffer_Release(&view);
-  return refused;
-}
-
 Tensor from_shared(nb::handle data) {
-  nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu> array;
-  if (!nb::try_cast(data, array, false)) return from_array(data, "");
-  Shape shape;
-  for (size_t i = 0; i < array.ndim(); i++) shape.emplace_back(array.shape(i));
-  const DType dtype = dtype_of(array.dtype());
-  const auto address = reinterpret_cast<uintptr_t>(array.data());
-  if (address % static_cast<size_t>(dtype.bytes()) != 0 || !Device::get(default_device()).is_host_memory())
-    return from_array(data, "");
-  const Tensor shared =
-      Tensor::from_blob(const_cast<void*>(array.data()), shape, dtype, keep_alive(nb::cast(array)), "");
+  let_go();
+  const Array array = array_of(data);
+  const bool is_aligned =
+      reinterpret_cast<uintptr_t>(array.data) % static_cast<size_t>(array.dtype.bytes()) == 0;
+  if (!is_aligned || !array.is_in_order() || !Device::get(default_device()).is_host_memory())
+    return copy_of(array, "");
+  const Shape shape(array.shape.begin(), array.shape.end());
+  const Tensor shared = Tensor::from_blob(array.data, shape, array.dtype, keep_alive(array.owner), "");
   // A value that is read there is no memory that can be written: one that is written gets its own.
-  return is_read_only(data) ? shared.contiguous_backward() : shared;
+  return array.is_read_only ? shared.contiguous_backward() : shared;
 }
 
 nb::object item(const Tensor& x) { return number_of(x.item_const(), x.dtype()); }
 
 bool is_realized(const UOp& u) { return memory_base(u).op() == Op::BUFFER; }
 
-std::string text(const Tensor& x) {
+nb::str shown(const Tensor& x) {
   std::string where;
   for (const std::string& device : x.devices()) where += (where.empty() ? "" : "+") + device;
   if (where.empty()) where = default_device();
-  const std::string sizes = nb::cast<std::string>(nb::str(to_python(x.shape())));
+  const std::string sizes = text(nb::str(to_python(x.shape())), "sizes");
   std::string head = "<Tensor " + where + " " + x.dtype().name() + " " + sizes;
-  if (!is_realized(x.uop())) return head + ">";
+  if (!is_realized(x.uop())) return text_object(head + ">");
   std::ostringstream values;
   values << x;
   const bool one_line = values.str().find('\n') == std::string::npos;
-  return head + (one_line ? " " : "\n") + values.str() + ">";
+  return text_object(head + (one_line ? " " : "\n") + values.str() + ">");
 }
 
 }  // namespace
@@ -168,24 +186,17 @@ void bind_values(TensorClass& tensor) {
   tensor.def(
       "__init__",
       [](Tensor* self, nb::handle data, nb::handle device, std::optional<DType> dtype, nb::handle grad) {
-        new (self) Tensor(tensor_of(data, dtype, python::device(device)));
-        if (!grad.is_none()) self->set_requires_grad(truth("requires_grad", grad));
+        Tensor made = tensor_of(data, dtype, python::device(device));
+        if (!grad.is_none()) made.set_requires_grad(truth("requires_grad", grad));
+        new (self) Tensor(std::move(made));
       },
       "data"_a = nb::none(), "device"_a = nb::none(), "dtype"_a = nb::none(), "requires_grad"_a = nb::none(),
       "A tensor of a number, nested lists, an array, bytes, a UOp, or the file of a path.");
   tensor.def("numpy", &to_numpy, "The values as an array of NumPy. Runs.");
   tensor.def("__array__", &as_array, "dtype"_a = nb::none(), "copy"_a = nb::none());
+  tensor.def("data", &to_memoryview, "The values as a memoryview. Runs.");
   tensor.def(
-      "data", [](const Tensor& x) { return owning_array<nb::memview>(values_of(known_to_numpy(x))); },
-      "The values as a memoryview. Runs.");
-  tensor.def(
-      "tolist",
-      [](const Tensor& x) {
-        const Values values = values_of(x);
-        size_t at = 0;
-        return nested(values, 0, at);
-      },
-      "The values as nested lists. Runs.");
+      "tolist", [](const Tensor& x) { return nested(values_of(x)); }, "The values as nested lists. Runs.");
   tensor.def(
       "tobytes",
       [](const Tensor& x) {
@@ -201,7 +212,7 @@ void bind_values(TensorClass& tensor) {
     return truth == 1;
   });
   tensor.def("__len__", &Tensor::len);
-  tensor.def("__repr__", &text);
+  tensor.def("__repr__", &shown);
   tensor.def("__dlpack__", [](const Tensor& x, const nb::kwargs& options) {
     return shared_array(x).attr("__dlpack__")(**options);
   });
@@ -219,9 +230,8 @@ void bind_values(TensorClass& tensor) {
   tensor.def_static(
       "from_file",
       [](nb::handle path, nb::handle shape, std::optional<DType> dtype) {
-        const nb::object name = nb::module_::import_("os").attr("fspath")(path);
         return Tensor::from_file(
-            nb::cast<std::string>(name),
+            python::path(path),
             shape.is_none() ? std::optional<Shape>() : std::optional<Shape>(python::shape(shape)),
             dtype.value_or(dtypes::uint8));
       },

@@ -4,6 +4,7 @@ import gc
 import os
 import pickle
 import resource
+import threading
 
 import numpy as np
 import pytest
@@ -89,6 +90,16 @@ def new_jit():
         jit(a)
 
 
+class Refuses(nn.optim.SGD):
+    _made_of = property()
+
+
+def refused():
+    for wrong in (lambda: Tensor(array, requires_grad="yes"), lambda: Tensor([1, 2], requires_grad=True), lambda: Refuses([Tensor([1.0])])):
+        with pytest.raises((TypeError, AttributeError)):
+            wrong()
+
+
 def cycle():
     x = Tensor([1.0])
     x.itself = x if hasattr(x, "__dict__") else None
@@ -106,6 +117,7 @@ def memory():
 @pytest.mark.parametrize("call, calls", [
     (realize, CALLS), (replay, CALLS), (replay_of_a_size, CALLS), (make, CALLS), (read, CALLS), (graph, SLOW), (error, SLOW),
     (assign, SLOW), (copies, SLOW), (random_numbers, SLOW), (training, SLOW), (new_layer, SLOW), (new_jit, SLOW), (cycle, CALLS),
+    (refused, SLOW),
 ])
 def test_no_leak(call, calls):
     for _ in range(calls // 10):
@@ -118,3 +130,18 @@ def test_no_leak(call, calls):
     assert GlobalCounters.mem_used <= used
     assert len(gc.get_objects()) - objects < 50
     assert memory() - before < ALLOWED
+
+
+def test_arrays_that_a_thread_shares_are_let_go_of_while_the_main_thread_waits():
+    most = []
+
+    def share():
+        before = memory()
+        for _ in range(200):
+            Tensor.from_dlpack(np.zeros(2**17))
+        most.append(memory() - before)
+
+    thread = threading.Thread(target=share)
+    thread.start()
+    thread.join()
+    assert most[0] < 20e6  # of 200 MB
