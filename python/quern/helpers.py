@@ -1,31 +1,56 @@
 """Settings for a while, counters of what ran, numbers of the environment, and small things that scripts need."""
 
+import collections
 import contextlib
 import functools
 import itertools
 import operator
 import os
+import threading
 
 from quern import _core
 from quern.download import fetch
 from quern.progress import Timing, tqdm, trange
 
 
-class _Training:
-    """TRAINING among the settings of a Context: what Tensor.training says."""
-
-    def __init__(self, value):
-        self._before = _core.Tensor.training
-        _core.Tensor.training = bool(value)
-
-    def close(self):
-        _core.Tensor.training = self._before
-
-
 def _set(name, value):
+    """Sets a variable, and returns what it was. TRAINING is what Tensor.training says."""
     if not isinstance(value, (int, str)):
         raise TypeError(f"Context: {name} is {value!r}, expected a number or text")
-    return _Training(value) if name == "TRAINING" else _core.Setting(name, value)
+    if name != "TRAINING":
+        return _core.set_setting(name, value)
+    before, _core.Tensor.training = _core.Tensor.training, bool(value)
+    return before
+
+
+class _Settings(threading.local):
+    """What is set and not closed, the latest last: of a thread for TRAINING, as that is of each thread by itself."""
+
+    def __init__(self):
+        self.training = []
+
+
+_of_all_threads, _of_thread, _lock = collections.defaultdict(list), _Settings(), threading.RLock()
+
+
+class _Setting:
+    """A variable that is set until close(). What was set later and is still open goes back to what was before this one."""
+
+    def __init__(self, name, value):
+        with _lock:
+            self._name = name
+            self._before = _set(name, value)
+            self._open = _of_thread.training if name == "TRAINING" else _of_all_threads[name]
+            self._open.append(self)
+
+    def close(self):
+        with _lock:
+            at = self._open.index(self)
+            self._open.remove(self)
+            if at < len(self._open):
+                self._open[at]._before = self._before
+            else:
+                _set(self._name, self._before)
 
 
 # Variables of tinygrad that are about what quern does not have, or does by itself: setting them changes nothing.
@@ -45,7 +70,7 @@ class Context(contextlib.ContextDecorator):
         opened = []
         try:
             for name, value in self._values.items():
-                opened.append(_set(name, value))
+                opened.append(_Setting(name, value))
         except BaseException:
             for setting in reversed(opened):
                 setting.close()
@@ -54,6 +79,8 @@ class Context(contextlib.ContextDecorator):
         return self
 
     def __exit__(self, *_):
+        if not self._open:
+            raise RuntimeError(f"{type(self).__name__}: the end of a block that was not begun")
         for setting in reversed(self._open.pop()):
             setting.close()
 

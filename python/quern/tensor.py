@@ -1,27 +1,18 @@
 """Tensor: what is simpler to say in Python is added to the class of the core here."""
 
-import contextlib
-
 from quern import _core
 from quern._core import Ops, ShapeError, Tensor
-from quern.download import fetch
+from quern.helpers import Context, fetch
 from quern.schedule import Schedule
 
 
-class _Train(contextlib.ContextDecorator):
+class _Train(Context):
     """Training until the end of a block, or of a function."""
 
     def __init__(self, mode: bool = True):
-        self._mode = mode
-        self._before = []
-
-    def __enter__(self):
-        self._before.append(Tensor.training)
-        Tensor.training = self._mode
-        return self
-
-    def __exit__(self, *_):
-        Tensor.training = self._before.pop()
+        if not isinstance(mode, int):
+            raise TypeError(f"train: mode is {mode!r}, expected a bool")
+        super().__init__(TRAINING=mode)
 
 
 def _iterate(self):

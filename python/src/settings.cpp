@@ -13,25 +13,22 @@ using namespace nb::literals;
 nb::object setting(const std::string& name) {
   for (const env::Variable& row : env::detail::rows)
     if (row.name == name)
-      return row.kind == env::Kind::text ? nb::object(nb::str(env::get_text(name).c_str()))
+      return row.kind == env::Kind::text ? nb::object(path_object(env::get_text(name)))
                                          : nb::object(nb::int_(env::get(name)));
   throw ValueError("there is no variable " + name);
 }
 
-// One that is set until close(): Python's `with` sees to the order.
-class Setting {
- public:
-  Setting(const std::string& name, nb::handle value) {
-    if (nb::isinstance<nb::str>(value))
-      override_ = std::make_unique<env::Override>(name, std::string_view(nb::cast<std::string>(value)));
-    else
-      override_ = std::make_unique<env::Override>(name, nb::cast<int64_t>(value));
+// Returns what it was. Texts are as os.environ has them, which need not be UTF-8.
+nb::object set_setting(const std::string& name, nb::handle value) {
+  if (nb::isinstance<nb::str>(value)) {
+    const std::string before = env::get_text(name);
+    env::set(name, path(value));
+    return path_object(before);
   }
-  void close() { override_.reset(); }
-
- private:
-  std::unique_ptr<env::Override> override_;
-};
+  const int64_t before = env::get(name);
+  env::set(name, integer(value, "a number or text"));
+  return nb::int_(before);
+}
 
 }  // namespace
 
@@ -55,9 +52,8 @@ void bind_settings(nb::module_& m) {
     return names;
   });
   m.def("settings_table", &env::table, "All of them, as text.");
-  nb::class_<Setting>(m, "Setting")
-      .def(nb::init<const std::string&, nb::handle>())
-      .def("close", &Setting::close);
+  m.def("set_setting", &set_setting, "name"_a, "value"_a,
+        "Sets one, in all threads, and returns what it was.");
 
   struct Counter {
     const char* name;

@@ -97,6 +97,24 @@ def test_context_and_counters():
     assert GlobalCounters.global_ops > 0 and GlobalCounters.global_mem > 0 and GlobalCounters.mem_used > 0
 
 
+def test_contexts_that_end_in_another_order():
+    for name in ("DEBUG", "TRAINING"):
+        original, contexts = getattr(helpers, name).value, [Context(**{name: value}) for value in (1, 0, 1)]
+        for context in contexts:
+            context.__enter__()
+        for i, then in ((0, 1), (2, 0), (1, original)):
+            contexts[i].__exit__()
+            assert getattr(helpers, name).value == then
+
+
+def test_the_end_of_a_block_that_was_not_begun():
+    for context in (Context(DEBUG=0), Tensor.train()):
+        with context:
+            pass
+        with pytest.raises(RuntimeError, match="the end of a block that was not begun"):
+            context.__exit__()
+
+
 def test_schedule():
     assert isinstance((Tensor.rand(3) + 1).schedule(), str)
 

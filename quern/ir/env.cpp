@@ -98,6 +98,11 @@ std::vector<std::string_view> names() {
   return all;
 }
 
+void set(std::string_view name, int64_t value) {
+  Variable& variable = find(name, false);
+  variable.number.store(checked(variable, value));
+}
+
 void set(std::string_view name, std::string_view text) { find(name, true).text.store(pooled(text)); }
 
 Override::Override(std::string_view name, int64_t value) : variable_(find(name, false)), number_(get(name)) {

@@ -105,7 +105,9 @@ const std::string& get_text(std::string_view name);
 
 std::vector<std::string_view> names();
 
-void set(std::string_view name, std::string_view text);  // in all threads, from now on
+// In all threads, from now on.
+void set(std::string_view name, int64_t value);
+void set(std::string_view name, std::string_view text);
 
 // Sets a variable, in all threads, until the end of a scope; scopes end in the opposite order of their
 // beginnings.

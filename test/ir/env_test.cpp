@@ -88,6 +88,17 @@ TEST(Env, Overrides) {
   EXPECT_EQ(env::SPEC(), 1);
 }
 
+TEST(Env, WhatIsSetStays) {
+  const Environment spec(row(env::detail::SPEC), "1"), trace(row(env::detail::REWRITE_TRACE), nullptr);
+  env::set("SPEC", 2);
+  env::set("REWRITE_TRACE", "there");
+  EXPECT_EQ(env::SPEC(), 2);
+  EXPECT_EQ(env::REWRITE_TRACE(), "there");
+  EXPECT_THAT(error_of([] { env::set("SPEC", 3); }), HasSubstr("SPEC=3"));
+  EXPECT_EQ(error_of([] { env::set("REWRITE_TRACE", 1); }), "REWRITE_TRACE is text, not a number");
+  EXPECT_EQ(env::SPEC(), 2);
+}
+
 TEST(Env, UnknownNamesAndKinds) {
   EXPECT_THAT(error_of([] { env::get("SPECK"); }),
               HasSubstr("there is no variable SPECK; there are DEBUG, SPEC"));
