@@ -33,7 +33,7 @@ void bind_dtype(nb::module_& m) {
       .def("_max", [](DType d) { return number_of(max_value(d), d); })
       .def("_epsilon", [](DType d) { return epsilon(d); })
       .def(
-          "__eq__", [](DType a, nb::handle b) { return nb::isinstance<DType>(b) && a == nb::cast<DType>(b); },
+          "__eq__", [](DType a, nb::handle b) { return nb::isinstance<DType>(b) && a == instance<DType>(b); },
           "other"_a.none())
       .def("__hash__", [](DType d) { return std::hash<std::string>()(d.name()); })
       .def("__repr__", [](DType d) { return "dtypes." + d.name(); })

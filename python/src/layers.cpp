@@ -12,12 +12,10 @@ using OptionalDType = std::optional<DType>;
 Tensor einsum(const std::string& formula, const nb::args& operands, OptionalDType dtype) {
   std::vector<Tensor> tensors;
   for (nb::handle o : operands) {
-    if (nb::isinstance<nb::list>(o) || nb::isinstance<nb::tuple>(o))
-      for (nb::handle part : nb::borrow<nb::sequence>(o)) tensors.push_back(nb::cast<Tensor>(part));
-    else if (is_tensor(o))
-      tensors.push_back(nb::cast<Tensor>(o));
+    if (is_sequence(o))
+      for (nb::handle part : nb::borrow<nb::sequence>(o)) tensors.push_back(tensor(part));
     else
-      wrong_type("a Tensor", o);
+      tensors.push_back(tensor(o));
   }
   return Tensor::einsum(formula, tensors, dtype);
 }

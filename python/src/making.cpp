@@ -166,10 +166,13 @@ void bind_making(TensorClass& tensor) {
   tensor.def_static(
       "manual_seed",
       [](const nb::int_& seed) {
-        if (seed < nb::int_(0))
-          throw ValueError("manual_seed: the seed is " + nb::cast<std::string>(nb::str(seed)) +
-                           "; it must not be negative");
-        Tensor::manual_seed(nb::cast<uint64_t>(seed));
+        unsigned long long value = PyLong_AsUnsignedLongLong(seed.ptr());
+        if (PyErr_Occurred() != nullptr) {
+          PyErr_Clear();
+          throw ValueError("manual_seed: the seed is " + text(nb::str(seed), "digits") +
+                           ", expected 0 to 2^64 - 1");
+        }
+        Tensor::manual_seed(value);
       },
       "seed"_a = 0, "Random numbers start again, from this seed.");
 

@@ -32,7 +32,8 @@ class Extended : public nn::Optimizer {
  private:
   bool changes_have_lr() const override { return true; }
   Params changes(const Params& grads, Params& updated) override {
-    const nb::object given = self_.attr("_step")(nb::cast(parameters()), nb::cast(grads));
+    const nb::object step = self_.attr("_step"), params = nb::cast(parameters()), by = nb::cast(grads);
+    const nb::object given = run_python([&] { return step(params, by); });
     std::pair<Params, Params> steps;
     if (!nb::try_cast(given, steps)) wrong_type("two lists of tensors from _step", given);
     if (steps.first.size() != grads.size())
@@ -70,7 +71,7 @@ Params on(nb::handle wanted, nb::handle given) {
   const nb::object is = nb::cast(params[0]).attr("device");
   if (!is.equal(wanted))
     throw Error("an optimizer keeps what it remembers on the device of its parameters, " +
-                nb::cast<std::string>(nb::str(is)) + ", not on " + nb::cast<std::string>(nb::str(wanted)));
+                text(nb::str(is), "a name") + ", not on " + text(nb::str(wanted), "a name"));
   return params;
 }
 
@@ -78,13 +79,17 @@ Params on(nb::handle wanted, nb::handle given) {
 // the arguments.
 template <class T, class... Settings>
 void remember(nb::pointer_and_handle<T> self, nb::handle params, Settings... settings) {
-  self.h.attr("_made_of") = nb::make_tuple(nb::type<T>(), nb::list(params), settings...);
+  try {
+    self.h.attr("_made_of") = nb::make_tuple(nb::type<T>(), nb::list(params), settings...);
+  } catch (...) {
+    std::destroy_at(self.p);  // what was not made is destroyed by nobody else
+    throw;
+  }
 }
 
-Params schedule(nb::handle self) {
-  auto& optimizer = nb::cast<nn::Optimizer&>(self);
-  auto* const extended = dynamic_cast<Extended*>(&optimizer);
-  return extended != nullptr ? extended->schedule(self) : optimizer.schedule_step();
+Params schedule(nb::pointer_and_handle<nn::Optimizer> self) {
+  auto* const extended = dynamic_cast<Extended*>(self.p);
+  return extended != nullptr ? extended->schedule(self.h) : self.p->schedule_step();
 }
 
 void set_lr(nn::Optimizer& o, const Operand& lr) {
@@ -121,7 +126,9 @@ void bind_optim(nb::module_& m) {
       .def(
           "step",
           [](nb::handle self) {
-            const auto all = nb::cast<Params>(self.attr("schedule_step")());
+            const nb::object given = self.attr("schedule_step")();
+            Params all;
+            if (!nb::try_cast(given, all)) wrong_type("a list of tensors from schedule_step", given);
             Tensor::realize_all(all);
           },
           "Changes the parameters. Runs.")

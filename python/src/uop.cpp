@@ -35,45 +35,56 @@ nb::object value_of(const Arg& arg, DType dtype) {
   }
 }
 
+Op op_of(nb::handle h) {
+  if (!nb::isinstance<Op>(h)) wrong_type("one of Ops for the op of a UOp", h);
+  return nb::cast<Op>(h);
+}
+
+std::string argument_of(Op op, const char* expected) {
+  return std::string(name(op)) + ": " + expected + " as its argument";
+}
+
 [[noreturn]] void wrong_arg(Op op, const char* expected, nb::handle given) {
-  wrong_type((std::string(name(op)) + ": " + expected + " as its argument").c_str(), given);
+  wrong_type(argument_of(op, expected).c_str(), given);
 }
 
 Arg arg_from(Op op, DType dtype, nb::handle h) {
   if (h.is_none()) return {};
+  const auto what = [&](const char* expected) { return argument_of(op, expected); };
   const auto part = [&](size_t i) { return nb::borrow<nb::sequence>(h)[i]; };
   const auto is_tuple_of = [&](size_t n) { return nb::isinstance<nb::tuple>(h) && nb::len(h) == n; };
   switch (info(op).arg) {
     case ArgKind::Const:
-      if (nb::isinstance<nb::str>(h) && nb::cast<std::string>(h) == "invalid") return Const::invalid();
+      if (nb::isinstance<nb::str>(h) && text(h, "text") == "invalid") return Const::invalid();
       if (!is_number(h)) wrong_arg(op, "a number", h);
       return operand(h).constant(dtype).value();
-    case ArgKind::Int: return int_list(h).values().at(0);
+    case ArgKind::Int: return integer(h, what("an integer").c_str());
     case ArgKind::Ints: return int_list(h).values();
-    case ArgKind::Text: return nb::cast<std::string>(h);
-    case ArgKind::Texts:
-      if (nb::isinstance<nb::str>(h)) return Texts{nb::cast<std::string>(h)};
-      return nb::cast<Texts>(h);
+    case ArgKind::Text: return text(h, what("text").c_str());
+    case ArgKind::Texts: {
+      if (nb::isinstance<nb::str>(h)) return Texts{text(h, "text")};
+      if (!is_sequence(h)) wrong_arg(op, "texts", h);
+      Texts all;
+      for (nb::handle each : nb::borrow<nb::sequence>(h)) all.push_back(text(each, what("texts").c_str()));
+      return all;
+    }
     case ArgKind::Variable:
       if (!is_tuple_of(3)) wrong_arg(op, "(name, min, max)", h);
-      return VariableArg{nb::cast<std::string>(part(0)), nb::cast<int64_t>(part(1)),
-                         nb::cast<int64_t>(part(2))};
+      return VariableArg{text(part(0), what("a name").c_str()), integer(part(1), what("an integer").c_str()),
+                         integer(part(2), what("an integer").c_str())};
     case ArgKind::Range: {
       if (!is_tuple_of(2)) wrong_arg(op, "(id, kind)", h);
-      const std::optional<AxisKind> kind = axis_kind_named(nb::cast<std::string>(part(1)));
+      const std::optional<AxisKind> kind = axis_kind_named(text(part(1), what("the name of a kind").c_str()));
       if (!kind) wrong_arg(op, "(id, kind), with a kind such as 'LOOP'", h);
-      return RangeArg{nb::cast<int64_t>(part(0)), *kind};
+      return RangeArg{integer(part(0), what("an integer").c_str()), *kind};
     }
     case ArgKind::Reduce:
       if (!is_tuple_of(2)) wrong_arg(op, "(op, axes)", h);
-      return ReduceArg{nb::cast<Op>(part(0)), int_list(part(1)).values(), 1};
-    case ArgKind::Kernel:
-      if (!nb::isinstance<nb::str>(h)) wrong_arg(op, "the name of a kernel", h);
-      return KernelArg{nb::cast<std::string>(h), {}};
+      return ReduceArg{op_of(part(0)), int_list(part(1)).values(), 1};
+    case ArgKind::Kernel: return KernelArg{text(h, what("the name of a kernel").c_str()), {}};
     default: {
-      if (!nb::isinstance<nb::str>(h)) wrong_arg(op, "nothing, or its text,", h);
-      const std::string text = nb::cast<std::string>(h);
-      Lexer lexer(text);
+      const std::string given = text(h, what("nothing, or its text,").c_str());
+      Lexer lexer(given);
       return parse_arg(lexer, info(op).arg);
     }
   }
@@ -81,14 +92,14 @@ Arg arg_from(Op op, DType dtype, nb::handle h) {
 
 Arg tag_from(nb::handle h) {
   if (h.is_none()) return {};
-  if (nb::isinstance<nb::str>(h)) return nb::cast<std::string>(h);
+  if (nb::isinstance<nb::str>(h)) return text(h, "text");
   if (nb::isinstance<nb::tuple>(h)) return int_list(h).values();
-  return int_list(h).values().at(0);
+  return integer(h, "text, an int or a tuple of ints as a tag");
 }
 
 UOp node(const char* who, nb::handle h) {
   if (!nb::isinstance<UOp>(h)) wrong_type((std::string("a UOp for ") + who).c_str(), h);
-  return nb::cast<UOp>(h);
+  return instance<UOp>(h);
 }
 UOps nodes(const char* who, nb::handle h) {
   if (!nb::isinstance<nb::tuple>(h) && !nb::isinstance<nb::list>(h))
@@ -113,9 +124,9 @@ UOp replaced(const UOp& u, const nb::kwargs& changes) {
   UOps src(u.src().begin(), u.src().end());
   nb::object arg, tag;
   for (const auto& [key, value] : changes) {
-    const std::string what = nb::cast<std::string>(key);
+    const std::string what = text(key, "a name");
     if (what == "op")
-      op = nb::cast<Op>(value);
+      op = op_of(value);
     else if (what == "dtype")
       type = dtype(value);
     else if (what == "src")
@@ -136,7 +147,7 @@ UOp replaced(const UOp& u, const nb::kwargs& changes) {
 // ---- arithmetic
 
 std::optional<UOp> beside(const UOp& u, nb::handle h) {
-  if (nb::isinstance<UOp>(h)) return nb::cast<UOp>(h);
+  if (nb::isinstance<UOp>(h)) return instance<UOp>(h);
   if (!is_number(h)) return {};
   return operand(h).constant(u.dtype());
 }
@@ -168,10 +179,11 @@ UOp rewritten(const UOp& root, const nb::callable& rewrite, const std::vector<Op
   const Rules rules({Rule(
       op(from).as("node"),
       [&rewrite](const UOp& node) {
-        const nb::object result = rewrite(node);
+        const nb::object given = nb::cast(node);
+        const nb::object result = run_python([&] { return rewrite(given); });
         if (result.is_none()) return UOp();
         if (!nb::isinstance<UOp>(result)) wrong_type("a UOp or None from a rule", result);
-        return nb::cast<UOp>(result);
+        return instance<UOp>(result);
       },
       "rules written in Python")});
   RewriteOptions options;
@@ -196,10 +208,7 @@ void bind_uop(nb::module_& m) {
   uop.def(
       "__init__",
       [](UOp* self, nb::handle op, std::optional<DType> dtype, const UOps& src, nb::handle arg,
-         nb::handle tag) {
-        if (!nb::isinstance<Op>(op)) wrong_type("one of Ops for the op of a UOp", op);
-        new (self) UOp(make(nb::cast<Op>(op), dtype, src, arg, tag));
-      },
+         nb::handle tag) { new (self) UOp(make(op_of(op), dtype, src, arg, tag)); },
       "op"_a, "dtype"_a = nb::none(), "src"_a = nb::make_tuple(), "arg"_a = nb::none(), "tag"_a = nb::none());
   uop.def_prop_ro("op", &UOp::op);
   uop.def_prop_ro("dtype", &UOp::dtype);
@@ -285,8 +294,8 @@ void bind_uop(nb::module_& m) {
   uop.def(
       "where",
       [](const UOp& u, nb::handle yes, nb::handle no) {
-        const UOp known = nb::isinstance<UOp>(yes)  ? nb::cast<UOp>(yes)
-                          : nb::isinstance<UOp>(no) ? nb::cast<UOp>(no)
+        const UOp known = nb::isinstance<UOp>(yes)  ? instance<UOp>(yes)
+                          : nb::isinstance<UOp>(no) ? instance<UOp>(no)
                                                     : u;
         const std::optional<UOp> a = beside(known, yes), b = beside(known, no);
         if (!a) wrong_type("a UOp or a number", yes);
@@ -318,7 +327,7 @@ void bind_uop(nb::module_& m) {
   uop.def("__invert__", [](const UOp& u) { return ~u; });
   uop.def(
       "__eq__",
-      [](const UOp& a, nb::handle b) { return nb::isinstance<UOp>(b) && same(a, nb::cast<UOp>(b)); },
+      [](const UOp& a, nb::handle b) { return nb::isinstance<UOp>(b) && same(a, instance<UOp>(b)); },
       "other"_a.none());
   uop.def("__hash__", [](const UOp& u) { return static_cast<Py_hash_t>(u.hash() >> 1); });
   uop.def("__repr__", &UOp::text);

@@ -11,7 +11,7 @@ import zipfile
 import numpy as np
 import pytest
 
-from quern import Error
+from quern import Error, Tensor
 from quern.nn import state
 
 
@@ -121,3 +121,62 @@ def test_every_part_of_a_file_is_needed(tmp_path, load, content):
         path.write_bytes(content[:length])
         with pytest.raises(Error, match="not a file of"):
             load(path)
+
+
+def test_names_in_files_that_are_not_utf8(tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(gguf(values=1, rest=struct.pack("<Q", 3) + b"a\xffb" + struct.pack("<II", 4, 7)))
+    assert state.gguf_load(path)[0] == {r"a\xffb": 7}
+    named = gguf_tensor(0, [4])
+    path.write_bytes(named.replace(struct.pack("<Q", 1) + b"a", struct.pack("<Q", 1) + b"\xff"))
+    assert list(state.gguf_load(path)[1]) == [r"\xff"]
+
+
+class Path:
+    def __init__(self, path):
+        self.path = path
+
+    def __fspath__(self):
+        return self.path
+
+
+@pytest.mark.parametrize("kind", [os.fsdecode, os.fsencode, lambda p: Path(os.fsdecode(p)), lambda p: Path(os.fsencode(p))],
+                         ids=["text", "bytes", "path of text", "path of bytes"])
+@pytest.mark.parametrize("name", [b"plain", "größe".encode(), b"not \xff utf-8"])
+def test_paths_are_as_open_takes_them(tmp_path, name, kind):
+    path = kind(os.path.join(os.fsencode(tmp_path), name))
+    x = Tensor([1.0, 2.0])
+    state.safe_save({"x": x}, path)
+    assert state.safe_load(path)["x"].tolist() == [1, 2]
+    file, start, _ = state.safe_load_metadata(path)
+    assert file.to("CPU")[start:].bitcast("float32").tolist() == [1, 2] and file.device == "DISK:" + os.fsdecode(path)
+    assert state.safe_load(file)["x"].tolist() == [1, 2] and repr(file).startswith("<Tensor DISK:")
+    assert Tensor.from_file(path).shape == file.shape
+    Tensor([5, 6], dtype="uint8").to(file.device).realize()
+    assert Tensor.from_file(path).tolist()[:2] == [5, 6]
+    if hasattr(path, "__fspath__"):
+        assert Tensor(path).tolist()[:2] == [5, 6]
+    state.npy_save(x, path)
+    assert state.npy_load(path).tolist() == [1, 2]
+    assert os.listdir(os.fsencode(tmp_path)) == [name]
+
+
+@pytest.mark.parametrize("path, kind, text", [
+    ("x\0y", ValueError, "embedded null byte"), (b"x\0y", ValueError, "embedded null byte"), (Path("x\0y"), ValueError, "embedded null byte"),
+    ("\ud800", UnicodeEncodeError, "surrogates not allowed"), (5, TypeError, "expected str, bytes or os.PathLike object, not int"),
+    (Path(5), TypeError, "to return str or bytes, not int"),
+], ids=range(6))
+def test_paths_that_are_none(tmp_path, monkeypatch, path, kind, text):
+    monkeypatch.chdir(tmp_path)
+    x = Tensor([1.0])
+    for call in (lambda: state.safe_save({"x": x}, path), lambda: state.npy_save(x, path), lambda: state.safe_load(path), lambda: state.npy_load(path),
+                 lambda: state.npz_load(path), lambda: state.gguf_load(path), lambda: state.torch_load(path), lambda: state.safe_load_metadata(path),
+                 lambda: Tensor.from_file(path)):
+        with pytest.raises(kind, match=text):
+            call()
+    assert os.listdir(tmp_path) == []
+
+
+def test_names_that_are_no_text(tmp_path):
+    with pytest.raises(UnicodeEncodeError, match="surrogates not allowed"):
+        state.safe_save({"\ud800": Tensor([1.0])}, tmp_path / "file")

@@ -8,7 +8,7 @@ import pytest
 from wrong import NO_SETTER, refuses, row, wanted
 
 import quern
-from quern import Device, DeviceError, DType, DTypeError, Error, MissingFileError, ShapeError, Tensor, Variable, dtypes, fetch
+from quern import Device, DeviceError, DType, DTypeError, Error, MissingFileError, ShapeError, Tensor, UOp, Variable, dtypes, fetch, nn
 
 NUMBERS = "expected numbers: a number, a list, an array of numbers, bytes or a Tensor, got "
 DTYPE = "expected a dtype, such as dtypes.float32 or 'float32', got "
@@ -79,6 +79,28 @@ MAKING = [
     row(TypeError, "expected numbers or tensors in a list, got NoneType", lambda: Tensor([None])),
     row(TypeError, "arange", lambda: Tensor.arange("a")),
     row(quern.ValueError, "manual_seed: the seed is -1", lambda: Tensor.manual_seed(-1)),
+    row(quern.ValueError, f"manual_seed: the seed is {2**64}, expected 0 to 2^64 - 1", lambda: Tensor.manual_seed(2**64)),
+    row(UnicodeEncodeError, "surrogates not allowed", lambda: Tensor([1], device="\ud800")),
+    row(UnicodeEncodeError, "surrogates not allowed", lambda: Tensor([1], dtype="\ud800")),
+    row(TypeError, "train: mode is 'no', expected a bool", lambda: Tensor.train("no")),
+]
+
+no_tensor, no_node = Tensor.__new__(Tensor), UOp.__new__(UOp)
+UNMADE = [
+    row(TypeError, "a Tensor whose __init__() was not called", call)
+    for call in (
+        lambda: a + no_tensor, lambda: a == no_tensor, lambda: Tensor(no_tensor), lambda: Tensor([no_tensor]), lambda: no_tensor.realize(),
+        lambda: a.realize(no_tensor), lambda: Tensor.stack(no_tensor), lambda: Tensor.cat([a, no_tensor]), lambda: a[no_tensor],
+        lambda: a.assign(no_tensor), lambda: Tensor.einsum("a->a", no_tensor), lambda: a.gradient(no_tensor),
+        lambda: nn.state.safe_save({"a": no_tensor}, "/no/such/file"), lambda: nn.state.safe_load(no_tensor), lambda: a.where(no_tensor, 1),
+    )
+] + [
+    row(TypeError, "a UOp whose __init__() was not called", call)
+    for call in (lambda: Tensor.ones(no_node), lambda: Tensor(no_node), lambda: a + no_node, lambda: a[no_node], lambda: n + no_node)
+] + [
+    row(TypeError, "incompatible function arguments", call)
+    for call in (lambda: no_tensor.shape, lambda: no_tensor + 1, lambda: repr(no_tensor), lambda: no_tensor.numpy(), lambda: no_node.op,
+                 lambda: nn.optim.SGD.__new__(nn.optim.SGD).step())
 ]
 
 DTYPES = [
@@ -139,6 +161,12 @@ DEVICES = [
 
 @pytest.mark.parametrize("kind, text, call", MAKING)
 def test_making(kind, text, call):
+    refuses(kind, text, call)
+
+
+@pytest.mark.filterwarnings("ignore:nanobind")
+@pytest.mark.parametrize("kind, text, call", UNMADE)
+def test_what_was_made_without_init(kind, text, call):
     refuses(kind, text, call)
 
 

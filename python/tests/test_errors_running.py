@@ -9,13 +9,20 @@ from wrong import refuses, row, wanted
 
 import quern
 from quern import Context, DeviceError, DTypeError, Error, ParseError, RewriteError, ShapeError, SpecError
-from quern import Tensor, TinyJit, Variable, getenv
+from quern import Tensor, TinyJit, Variable, getenv, nn
 from quern.uop import Ops, PatternMatcher, UOp, UPat, graph_rewrite
 
 n = Variable("n", 1, 10)
 m = Tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]).realize()
 a = Tensor([1.0, 2.0]).realize()
 one, half = UOp.const("int32", 1), UOp.const("float32", 0.5)
+
+
+class Strange(nn.optim.SGD):
+    def schedule_step(self):
+        return 5
+
+
 any_node = UPat.var("x")
 
 
@@ -112,6 +119,15 @@ NODES = [
     row(TypeError, "substitute", lambda: n.substitute({n: 5})),
     row(TypeError, "replace", lambda: n.replace(src=5)),
     row(TypeError, "Ops", lambda: UOp(5)),
+    row(TypeError, "expected UNIQUE: an integer as its argument, got tuple", lambda: UOp(Ops.UNIQUE, None, (), ())),
+    row(TypeError, "expected UNIQUE: an integer as its argument, got list", lambda: UOp(Ops.UNIQUE, None, (), [])),
+    row(TypeError, "expected UNIQUE: an integer as its argument, got str", lambda: UOp(Ops.UNIQUE, None, (), "1")),
+    row(TypeError, "expected text, an int or a tuple of ints as a tag, got list", lambda: one.rtag([])),
+    row(TypeError, "expected one of Ops for the op of a UOp, got int", lambda: one.replace(op=5)),
+    row(TypeError, "expected DEFINE_VAR: a name as its argument, got int", lambda: UOp(Ops.DEFINE_VAR, "int32", (), (1, 2, 3))),
+    row(TypeError, "expected DEFINE_VAR: an integer as its argument, got str", lambda: UOp(Ops.DEFINE_VAR, "int32", (), ("n", "a", 3))),
+    row(UnicodeEncodeError, "surrogates not allowed", lambda: UOp(Ops.DEFINE_VAR, "int32", (), ("\ud800", 1, 3))),
+    row(TypeError, "a list of tensors from schedule_step, got int", lambda: Strange([Tensor([1.0])]).step()),
 ]
 
 RULES = [
