@@ -147,7 +147,8 @@ void bind_running(TensorClass& tensor) {
   tensor.def("numel", &Tensor::numel, "The number of elements.");
   tensor.def("element_size", [](const Tensor& x) { return x.dtype().bytes(); }, "Bytes of an element.");
   tensor.def(
-      "nbytes", [](const Tensor& x) { return x.numel().value() * x.dtype().bytes(); },
+      "nbytes",
+      [](const Tensor& x) { return nb::int_(nb::int_(x.numel().value()) * nb::int_(x.dtype().bytes())); },
       "Bytes of all elements.");
   tensor.def(
       "size",

@@ -82,6 +82,8 @@ MAKING = [
     row(quern.ValueError, f"manual_seed: the seed is {2**64}, expected 0 to 2^64 - 1", lambda: Tensor.manual_seed(2**64)),
     row(UnicodeEncodeError, "surrogates not allowed", lambda: Tensor([1], device="\ud800")),
     row(UnicodeEncodeError, "surrogates not allowed", lambda: Tensor([1], dtype="\ud800")),
+    *[row(ShapeError, f"the values of float32 ({2**31}, {2**31}) take more than 2^63 bytes", lambda f=f: getattr(Tensor.ones(2**31, 2**31), f)())
+      for f in ("tolist", "numpy", "data", "tobytes")],
     row(TypeError, "train: mode is 'no', expected a bool", lambda: Tensor.train("no")),
 ]
 
@@ -182,6 +184,10 @@ def test_devices(kind, text, call):
     before = Device.DEFAULT
     refuses(kind, text, call)
     assert Device.DEFAULT == before
+
+
+def test_bytes_of_many_elements():
+    assert Tensor.ones(2**31, 2**31).nbytes() == 2**64
 
 
 def test_pickles():

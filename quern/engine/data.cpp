@@ -154,9 +154,12 @@ std::vector<std::byte> Tensor::bytes() const {
   Recording::refuse("values are read (numpy, item, to_vector)",
                     "return the tensor, and read it when the function has returned");
   const UOp value = on_a_device_that_computes(with_values(values_in_memory(*this)));
-  wide elements = 1;
-  for (const int64_t s : known_sizes(value.shape())) elements *= s;
-  std::vector<std::byte> result(static_cast<size_t>(elements * value.dtype().bytes()));
+  wide size = value.dtype().bytes();
+  for (const int64_t s : known_sizes(value.shape())) size *= s;
+  if (!fits(dtypes::int64, size))
+    throw ShapeError(
+        fmt::format("the values of {} {} take more than 2^63 bytes", dtype().name(), shape_text(shape())));
+  std::vector<std::byte> result(static_cast<size_t>(size));
   if (result.empty()) return result;
   BufferPtr memory = contiguous_memory(value);
   UOp kept;  // the memory goes with its node
