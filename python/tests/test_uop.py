@@ -93,3 +93,8 @@ def test_custom_kernel():
     out, x = Tensor.empty(4), Tensor([1.0, 2.0, 3.0, 4.0])
     result = out.custom_kernel(x, fxn=double)[0]
     np.testing.assert_array_equal(result.numpy(), [2, 4, 6, 8])
+
+
+def test_refused_nodes_are_freed():
+    with pytest.raises(quern.SpecError):
+        UOp(Ops.UNIQUE)

@@ -233,7 +233,7 @@ void detail::destroy(Node* node) noexcept {
     Derived* derived = n->far().derived.load(std::memory_order_acquire);
     if (derived && n->op == Op::RANGE) forget_itself(n, *derived);
     delete derived;  // NOLINT(cppcoreguidelines-owning-memory)
-    if (n->op == Op::UNIQUE)
+    if (n->op == Op::UNIQUE && n->far().arg.kind() == ArgKind::Int)  // else it was refused, and is nobody's
       if (auto* callback = identity_freed.load(std::memory_order_acquire)) callback(n->far().arg.integer());
     const size_t count = n->source_count;
     auto* sources = const_cast<UOp*>(n->sources());

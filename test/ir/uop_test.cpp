@@ -127,6 +127,18 @@ TEST(UOp, AnEmptySourceIsRefused) {
               HasSubstr("SINK: a source is empty"));
 }
 
+// What is refused is freed, too: by a destructor, which may not throw.
+TEST(UOp, AnIdentityWithoutANumberIsFreed) {
+  static bool told = false;
+  on_identity_freed([](int64_t) noexcept { told = true; });
+  for (const Arg& arg : {Arg(), Arg("text"), Arg(Ints{1})})
+    (void)UOp::make(Op::UNIQUE, dtypes::void_, {}, arg);
+  EXPECT_FALSE(told);
+  (void)UOp::make(Op::UNIQUE, dtypes::void_, {}, int64_t{1} << 60);
+  EXPECT_TRUE(told);
+  on_identity_freed(nullptr);
+}
+
 TEST(UOp, OpsBelow) {
   const UOp x = variable("a") * 2 + 1;
   EXPECT_EQ(x.ops_below(), (OpSet{Op::DEFINE_VAR, Op::MUL, Op::ADD, Op::CONST}));
