@@ -1,9 +1,7 @@
 // Tensors from memory and files, and their values as bytes.
 #include <fmt/format.h>
-#include <sys/stat.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 
 #include "quern/engine/data.h"
@@ -11,7 +9,7 @@
 #include "quern/engine/outputs.h"
 #include "quern/engine/realize.h"
 #include "quern/engine/recording.h"
-#include "quern/ir/missing_file.h"
+#include "quern/ir/file.h"
 #include "quern/ir/movement.h"
 #include "quern/ir/node_map.h"
 #include "quern/ir/sharding.h"
@@ -86,38 +84,36 @@ Tensor Tensor::from_bytes(const void* data, size_t bytes, const Shape& shape, DT
   return recording != nullptr ? Tensor(value).contiguous_backward() : Tensor(value);
 }
 
-Tensor Tensor::from_blob(void* data, const Shape& shape, DType dtype, std::shared_ptr<void> keep_alive,
-                         const std::string& device) {
-  const int64_t elements = elements_of("from_blob", shape, dtype);
+namespace {
+Tensor over_memory(const char* who, void* data, const Shape& shape, DType dtype, const KeepAlive& keep_alive,
+                   const std::string& device) {
+  const int64_t elements = elements_of(who, shape, dtype);
   Recording::refuse("a tensor is made from memory of the host",
                     "make it before the call, and pass it as an input or hold it outside");
   const UOp memory = memory_on(device, dtype, elements);
   set_buffer(memory, std::make_shared<Buffer>(Device::get(memory.device()[0]), dtype, elements, data,
-                                              std::move(keep_alive)));
+                                              keep_alive.memory, keep_alive.check));
   return Tensor(quern::reshape(memory, sizes_of(shape)));
+}
+}  // namespace
+
+Tensor Tensor::from_blob(void* data, const Shape& shape, DType dtype, std::shared_ptr<void> keep_alive,
+                         const std::string& device) {
+  return over_memory("from_blob", data, shape, dtype, keep_alive, device);
 }
 
 Tensor tensor_in_place(std::span<std::byte> bytes, const Shape& shape, DType dtype,
-                       const std::shared_ptr<void>& keep_alive) {
+                       const KeepAlive& keep_alive) {
   const std::string own = default_device();
   const bool on_host = Device::get(own).is_host_memory();
   const auto address = reinterpret_cast<std::uintptr_t>(bytes.data());
   if (address % static_cast<size_t>(dtype.bytes()) != 0)
     return Tensor::from_bytes(bytes.data(), bytes.size(), shape, dtype, on_host ? own : "CPU");
-  return Tensor::from_blob(bytes.data(), shape, dtype, keep_alive, on_host ? own : "CPU");
+  return over_memory("from_blob", bytes.data(), shape, dtype, keep_alive, on_host ? own : "CPU");
 }
 
 Tensor Tensor::from_file(const std::string& path, std::optional<Shape> shape, DType dtype) {
-  struct stat facts = {};
-  if (::stat(path.c_str(), &facts) != 0) {
-    const int reason = errno;
-    const std::string text =
-        fmt::format("from_file: {}: {}", path, std::strerror(reason));  // NOLINT(concurrency-mt-unsafe)
-    if (reason == ENOENT) throw MissingFileError(text);
-    throw Error(text);
-  }
-  if (!S_ISREG(facts.st_mode)) throw Error(fmt::format("from_file: {} is not a file", path));
-  const int64_t size = facts.st_size;
+  const int64_t size = open_to_read(path, "from_file: ").second.st_size;
   if (!shape) {
     (void)elements_of("from_file", {}, dtype);
     if (size % dtype.bytes() != 0)

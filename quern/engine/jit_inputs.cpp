@@ -225,7 +225,10 @@ bool JitInputs::read(const JitArguments& given, Replay& replay) {
     const UOp u = given.tensors[i]->uop();
     Input& in = inputs_[i];
     const UOp* const memory = memory_if_same_view(u, in.view);
-    if (memory != nullptr && in.begin == 0 && identity_of(*memory) == in.identity) continue;
+    if (memory != nullptr && in.begin == 0 && identity_of(*memory) == in.identity) {
+      if (in.external) (void)buffer_of(*memory)->memory();  // which may be lost by now
+      continue;
+    }
     const UOp before = in.view;
     read_slowly(i, *given.tensors[i], replay);
     changed = true;

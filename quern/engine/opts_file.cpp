@@ -10,12 +10,13 @@
 #include "quern/codegen/opt.h"
 #include "quern/ir/env.h"
 #include "quern/ir/error.h"
+#include "quern/ir/file.h"
 
 namespace quern {
 namespace {
 
 std::optional<Opts> find_opts(const std::string& path, const std::string& name) {
-  std::ifstream file(path);
+  std::ifstream file(system_path(path));
   if (!file || std::filesystem::is_directory(path))
     throw Error(fmt::format("OPTS: the file {} cannot be read", path));
   std::string line;

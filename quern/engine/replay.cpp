@@ -89,7 +89,7 @@ void Replay::place_memory(const UOps& given) {
     for (size_t d = 0; d < devices_.back(); d++) {
       kept_.push_back(buffer_of(buffer, d));
       memory_[first_.back() + d] = kept_.back()->memory();
-      apart_ = apart_ && !kept_.back()->is_external();
+      if (kept_.back()->is_external()) foreign_.push_back(kept_.back());
     }
   }
   for (const auto& [device, bytes] : plan_.arenas) {
@@ -228,15 +228,16 @@ void Replay::run_segments(std::span<const Segment> segments, bool apart) {
 }
 
 void Replay::run(bool apart) {
+  for (const BufferPtr& buffer : foreign_) (void)buffer->memory();  // which may be lost by now
   if (words_ > 0) {
     const detail::RandomState now = detail::draw_words(words_);
     for (const Drawn& d : drawn_) values_[d.value] = static_cast<int64_t>(now.drawn) + d.offset;
     for (const size_t seed : seeds_) values_[seed] = static_cast<int64_t>(now.seed);
   }
   if (env::DEBUG() >= 2)
-    run_and_tell(apart && apart_);
+    run_and_tell(apart && foreign_.empty());
   else
-    run_segments(segments_, apart && apart_);
+    run_segments(segments_, apart && foreign_.empty());
   GlobalCounters::kernels += kernels_;
   GlobalCounters::operations += operations_;
   GlobalCounters::bytes += bytes_;

@@ -60,7 +60,7 @@ class Replay {
   std::vector<void*> memory_;
   std::vector<size_t> first_, devices_;  // in memory_: of each PARAM
   std::map<std::string, size_t> arenas_;
-  bool apart_ = true;  // what is bound overlaps nothing
+  std::vector<BufferPtr> foreign_;  // of what is bound: memory of someone else, which may overlap any
 
   std::vector<int64_t> values_;
   VariableValues variables_;               // as recorded

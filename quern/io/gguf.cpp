@@ -33,7 +33,7 @@ class GgufReader {
  public:
   GgufReader(std::span<std::byte> bytes, const std::string& name) : in_(bytes, name, "GGUF") {}
 
-  Gguf read(const std::shared_ptr<void>& keep_alive) {
+  Gguf read(const KeepAlive& keep_alive) {
     if (in_.text(4, "its first bytes") != "GGUF") in_.refuse("it does not begin with GGUF");
     const auto version = in_.number<uint32_t>("its version");
     if (version == 0x02000000 || version == 0x03000000) in_.refuse("it is big endian");
@@ -186,8 +186,7 @@ class GgufReader {
         refuse(*sorted[i], fmt::format("overlaps '{}'", sorted[i - 1]->name));
   }
 
-  static Tensor tensor(const GgufEntry& e, std::span<std::byte> data,
-                       const std::shared_ptr<void>& keep_alive) {
+  static Tensor tensor(const GgufEntry& e, std::span<std::byte> data, const KeepAlive& keep_alive) {
     if (e.type->values == nullptr) return tensor_in_place(data, e.shape, e.type->dtype, keep_alive);
     if (e.elements == 0) return Tensor::zeros(e.shape, {.dtype = e.type->dtype});
     const Shape blocks{e.elements / e.type->elements, e.type->bytes};
@@ -199,8 +198,7 @@ class GgufReader {
 
 }  // namespace
 
-Gguf gguf_parse(std::span<std::byte> bytes, const std::string& name,
-                const std::shared_ptr<void>& keep_alive) {
+Gguf gguf_parse(std::span<std::byte> bytes, const std::string& name, const KeepAlive& keep_alive) {
   return GgufReader(bytes, name).read(keep_alive);
 }
 

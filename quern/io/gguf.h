@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "quern/engine/data.h"
 #include "quern/tensor/state_dict.h"
 
 namespace quern::io {
@@ -27,6 +28,6 @@ struct Gguf {
 Gguf gguf_load(const std::string& path);
 
 // From memory, which is kept as long as tensors need it. `name` stands in errors.
-Gguf gguf_parse(std::span<std::byte> bytes, const std::string& name, const std::shared_ptr<void>& keep_alive);
+Gguf gguf_parse(std::span<std::byte> bytes, const std::string& name, const KeepAlive& keep_alive);
 
 }  // namespace quern::io

@@ -5,8 +5,8 @@
 #include "quern/io/bytes.h"
 #include "quern/io/image_formats.h"
 #include "quern/io/mapped_file.h"
-#include "quern/io/write_file.h"
 #include "quern/ir/error.h"
+#include "quern/ir/file.h"
 
 namespace quern::io {
 namespace {

@@ -1,48 +1,42 @@
 #include "quern/io/mapped_file.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
+#include <filesystem>
+#include <system_error>
 
-#include "quern/ir/missing_file.h"
+#include "quern/ir/error.h"
+#include "quern/ir/file.h"
 
 namespace quern::io {
-namespace {
 
-struct Descriptor {
-  int number;
-  ~Descriptor() {
-    if (number >= 0) ::close(number);
-  }
-};
-
-[[noreturn]] void refuse(const std::string& path) {
-  const int reason = errno;
-  const std::string text =
-      fmt::format("{}: {}", path, std::strerror(reason));  // NOLINT(concurrency-mt-unsafe)
-  if (reason == ENOENT) throw MissingFileError(text);
-  throw Error(text);
-}
-
-}  // namespace
+MappedFile::MappedFile(const std::string& path, dev_t device, ino_t number)
+    : path_(std::filesystem::absolute(path).string()), device_(device), number_(number) {}
 
 std::shared_ptr<MappedFile> MappedFile::open(const std::string& path) {
-  const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
-  if (file.number < 0) refuse(path);
-  struct stat facts = {};
-  if (::fstat(file.number, &facts) != 0) refuse(path);
-  if (!S_ISREG(facts.st_mode)) throw Error(fmt::format("{} is not a file", path));
+  const auto [file, facts] = open_to_read(path);
+  std::shared_ptr<MappedFile> made(new MappedFile(path, facts.st_dev, facts.st_ino));
   const auto size = static_cast<size_t>(facts.st_size);
-  if (size == 0) return std::shared_ptr<MappedFile>(new MappedFile({}));
+  if (size == 0) return made;
   void* const memory =
-      ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, file.number, 0);
-  if (memory == MAP_FAILED) refuse(path);  // NOLINT: a macro with a cast
-  return std::shared_ptr<MappedFile>(new MappedFile({static_cast<std::byte*>(memory), size}));
+      ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, file.number(), 0);
+  if (memory == MAP_FAILED)  // NOLINT: a macro with a cast
+    throw Error(fmt::format("{}: {}", path, std::generic_category().message(errno)));
+  made->bytes_ = {static_cast<std::byte*>(memory), size};
+  return made;
+}
+
+void MappedFile::check() const {
+  struct stat now = {};
+  if (::stat(path_.c_str(), &now) != 0 || now.st_dev != device_ || now.st_ino != number_) return;
+  if (static_cast<size_t>(now.st_size) < bytes_.size())
+    throw Error(
+        fmt::format("{}: the file has {} bytes, and had {} when it was loaded: it was cut off or "
+                    "overwritten since, so that its tensors are lost",
+                    path_, now.st_size, bytes_.size()));
 }
 
 MappedFile::~MappedFile() {

@@ -10,9 +10,9 @@
 #include "quern/io/dtype_names.h"
 #include "quern/io/mapped_file.h"
 #include "quern/io/npy_header.h"
-#include "quern/io/write_file.h"
 #include "quern/io/zip.h"
 #include "quern/ir/error.h"
+#include "quern/ir/file.h"
 
 namespace quern::io {
 namespace {
@@ -76,8 +76,7 @@ std::string header_of(const Tensor& tensor, const std::string& who) {
 
 }  // namespace
 
-Tensor npy_parse(std::span<std::byte> bytes, const std::string& name,
-                 const std::shared_ptr<void>& keep_alive) {
+Tensor npy_parse(std::span<std::byte> bytes, const std::string& name, const KeepAlive& keep_alive) {
   ByteReader in(bytes, name, "NumPy");
   const NpyHeader header = read_npy_header(in);
   const DType dtype = dtype_of(header.dtype, in);
@@ -98,8 +97,7 @@ Tensor npy_parse(std::span<std::byte> bytes, const std::string& name,
   return tensor.permute(order);
 }
 
-StateDict npz_parse(std::span<std::byte> bytes, const std::string& name,
-                    const std::shared_ptr<void>& keep_alive) {
+StateDict npz_parse(std::span<std::byte> bytes, const std::string& name, const KeepAlive& keep_alive) {
   StateDict all;
   for (const ZipEntry& entry : zip_entries(bytes, name)) {
     const std::string inside = fmt::format("{}: {}", name, entry.name);

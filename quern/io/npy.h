@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 
+#include "quern/engine/data.h"
 #include "quern/tensor/state_dict.h"
 
 namespace quern::io {
@@ -19,9 +20,7 @@ void npy_save(const Tensor& tensor, const std::string& path);
 void npz_save(const StateDict& tensors, const std::string& path);
 
 // From memory, which is kept as long as tensors need it. `name` stands in errors.
-Tensor npy_parse(std::span<std::byte> bytes, const std::string& name,
-                 const std::shared_ptr<void>& keep_alive);
-StateDict npz_parse(std::span<std::byte> bytes, const std::string& name,
-                    const std::shared_ptr<void>& keep_alive);
+Tensor npy_parse(std::span<std::byte> bytes, const std::string& name, const KeepAlive& keep_alive);
+StateDict npz_parse(std::span<std::byte> bytes, const std::string& name, const KeepAlive& keep_alive);
 
 }  // namespace quern::io

@@ -13,8 +13,8 @@
 #include "quern/io/bytes.h"
 #include "quern/io/dtype_names.h"
 #include "quern/io/mapped_file.h"
-#include "quern/io/write_file.h"
 #include "quern/ir/error.h"
+#include "quern/ir/file.h"
 
 namespace quern::io {
 namespace {
@@ -191,8 +191,8 @@ const char* name_of(DType dtype, const std::string& tensor) {
                                dtype.name()));
 }
 
-NamedTensors parse_in_order(std::span<std::byte> bytes, const std::string& name,
-                            const std::shared_ptr<void>& keep_alive, Metadata* metadata) {
+NamedTensors parse_in_order(std::span<std::byte> bytes, const std::string& name, const KeepAlive& keep_alive,
+                            Metadata* metadata) {
   SafetensorsReader reader(bytes, name);
   NamedTensors all;
   for (const SafetensorsEntry& e : reader.entries(metadata))
@@ -203,8 +203,8 @@ NamedTensors parse_in_order(std::span<std::byte> bytes, const std::string& name,
 
 }  // namespace
 
-StateDict safe_parse(std::span<std::byte> bytes, const std::string& name,
-                     const std::shared_ptr<void>& keep_alive, Metadata* metadata) {
+StateDict safe_parse(std::span<std::byte> bytes, const std::string& name, const KeepAlive& keep_alive,
+                     Metadata* metadata) {
   const NamedTensors all = parse_in_order(bytes, name, keep_alive, metadata);
   return {all.begin(), all.end()};
 }

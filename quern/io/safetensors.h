@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "quern/engine/data.h"
 #include "quern/tensor/state_dict.h"
 
 namespace quern::io {
@@ -30,7 +31,7 @@ void safe_save_in_order(const NamedTensors& tensors, const std::string& path, co
 std::string safe_load_header(const std::string& path);
 
 // From memory, which is kept as long as tensors need it. `name` stands in errors.
-StateDict safe_parse(std::span<std::byte> bytes, const std::string& name,
-                     const std::shared_ptr<void>& keep_alive, Metadata* metadata = nullptr);
+StateDict safe_parse(std::span<std::byte> bytes, const std::string& name, const KeepAlive& keep_alive,
+                     Metadata* metadata = nullptr);
 
 }  // namespace quern::io

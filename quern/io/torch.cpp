@@ -97,7 +97,7 @@ bool is_allowed(const std::string& global) {
 
 class Checkpoint {
  public:
-  Checkpoint(std::span<std::byte> bytes, const std::string& file, const std::shared_ptr<void>& keep_alive)
+  Checkpoint(std::span<std::byte> bytes, const std::string& file, const KeepAlive& keep_alive)
       : file_(file), keep_alive_(keep_alive), in_({}, file, "PyTorch") {
     if (bytes.size() >= 2 && std::to_integer<int>(bytes[0]) == 0x80)
       in_.refuse(
@@ -388,7 +388,7 @@ class Checkpoint {
   }
 
   const std::string& file_;
-  const std::shared_ptr<void>& keep_alive_;
+  const KeepAlive& keep_alive_;
   ByteReader in_;
   std::map<std::string, ZipEntry> entries_;
   std::string folder_;
@@ -401,13 +401,12 @@ class Checkpoint {
 
 }  // namespace
 
-StateDict torch_parse(std::span<std::byte> bytes, const std::string& name,
-                      const std::shared_ptr<void>& keep_alive) {
+StateDict torch_parse(std::span<std::byte> bytes, const std::string& name, const KeepAlive& keep_alive) {
   return Checkpoint(bytes, name, keep_alive).tensors();
 }
 
 TorchValues torch_parse_nested(std::span<std::byte> bytes, const std::string& name,
-                               const std::shared_ptr<void>& keep_alive) {
+                               const KeepAlive& keep_alive) {
   return Checkpoint(bytes, name, keep_alive).nested();
 }
 

@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "quern/engine/data.h"
 #include "quern/tensor/state_dict.h"
 
 namespace quern::io {
@@ -36,9 +37,8 @@ using TorchValues = std::vector<TorchValue>;
 TorchValues torch_load_nested(const std::string& path);
 
 // From memory, which is kept as long as tensors need it. `name` stands in errors.
-StateDict torch_parse(std::span<std::byte> bytes, const std::string& name,
-                      const std::shared_ptr<void>& keep_alive);
+StateDict torch_parse(std::span<std::byte> bytes, const std::string& name, const KeepAlive& keep_alive);
 TorchValues torch_parse_nested(std::span<std::byte> bytes, const std::string& name,
-                               const std::shared_ptr<void>& keep_alive);
+                               const KeepAlive& keep_alive);
 
 }  // namespace quern::io

@@ -192,8 +192,7 @@ std::vector<ZipEntry> zip_entries(std::span<std::byte> bytes, const std::string&
   return entries;
 }
 
-Held unpacked(const ZipEntry& entry, const std::string& file, const std::shared_ptr<void>& keep_alive,
-              bool is_checked) {
+Held unpacked(const ZipEntry& entry, const std::string& file, const KeepAlive& keep_alive, bool is_checked) {
   const auto refuse = [&](const std::string& why) {
     throw Error(fmt::format("{}: entry '{}' {}", file, entry.name, why));
   };

@@ -7,14 +7,15 @@
 #include <string>
 #include <vector>
 
-#include "quern/io/write_file.h"
+#include "quern/engine/data.h"
+#include "quern/ir/file.h"
 
 namespace quern::io {
 
 // Bytes, and what keeps them.
 struct Held {
   std::span<std::byte> bytes;
-  std::shared_ptr<void> keep_alive;
+  KeepAlive keep_alive;
 };
 
 struct ZipEntry {
@@ -31,8 +32,7 @@ std::vector<ZipEntry> zip_entries(std::span<std::byte> bytes, const std::string&
 
 // What an entry holds. Stored entries are in place, kept by `keep_alive`; if `is_checked`, their checksum is
 // computed, for which all of it is read. Deflated ones need zlib: an Error without it.
-Held unpacked(const ZipEntry& entry, const std::string& file, const std::shared_ptr<void>& keep_alive,
-              bool is_checked);
+Held unpacked(const ZipEntry& entry, const std::string& file, const KeepAlive& keep_alive, bool is_checked);
 
 uint32_t crc32_of(std::span<const std::byte> bytes, uint32_t before = 0);  // of what follows `before`
 

@@ -29,13 +29,15 @@ void count_memory(int64_t change) {
 Buffer::Buffer(Device& device, DType dtype, int64_t elements)
     : device_(device), dtype_(dtype), elements_(elements), bytes_(size_in_bytes(device, dtype, elements)) {}
 
-Buffer::Buffer(Device& device, DType dtype, int64_t elements, void* memory, std::shared_ptr<void> keep_alive)
+Buffer::Buffer(Device& device, DType dtype, int64_t elements, void* memory, std::shared_ptr<void> keep_alive,
+               std::function<void()> check)
     : Buffer(device, dtype, elements) {
   if (!device.is_host_memory())
     throw DeviceError(fmt::format("{} cannot use memory of the host in place", device.name()));
   if (memory == nullptr && bytes_ > 0)
     throw Error(fmt::format("memory of {} bytes is given as a null pointer", bytes_));
   keep_alive_ = std::move(keep_alive);
+  check_ = std::move(check);
   memory_ = memory;
   is_external_ = allocated_ = true;
 }
@@ -66,6 +68,7 @@ void* Buffer::memory() {
     void* const whole = base_->memory();
     return whole == nullptr ? nullptr : static_cast<std::byte*>(whole) + offset_;
   }
+  if (check_) check_();
   const std::lock_guard lock(mutex_);
   if (!allocated_) {
     if (!forbidden_.empty()) throw Error(forbidden_);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -19,7 +20,9 @@ class Buffer {
   // Memory of its own, allocated when it is first used.
   Buffer(Device& device, DType dtype, int64_t elements);
   // Memory of someone else, who must let it live as long as `keep_alive` does. On a device with host memory.
-  Buffer(Device& device, DType dtype, int64_t elements, void* memory, std::shared_ptr<void> keep_alive);
+  // `check` is called whenever the memory is asked for, and throws if it must not be used any more.
+  Buffer(Device& device, DType dtype, int64_t elements, void* memory, std::shared_ptr<void> keep_alive,
+         std::function<void()> check = {});
   // A part of another Buffer. An Error unless it lies within.
   Buffer(BufferPtr base, DType dtype, int64_t elements, int64_t byte_offset);
   Buffer(const Buffer&) = delete;
@@ -47,6 +50,7 @@ class Buffer {
   BufferPtr base_;
   int64_t offset_ = 0;
   std::shared_ptr<void> keep_alive_;
+  std::function<void()> check_;
   bool is_external_ = false;
   std::string forbidden_;
   mutable std::mutex mutex_;

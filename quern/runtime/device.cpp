@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "quern/ir/env.h"
+#include "quern/ir/file.h"
 #include "quern/runtime/devices.h"
 #include "quern/runtime/host_memory.h"
 
@@ -50,6 +51,7 @@ Parsed parse_name(std::string_view given) {
   if (!found->numbered) {
     if (detail.empty())
       throw DeviceError(fmt::format("device '{}': expected a path, as in {}:/path/file", given, kind));
+    (void)system_path(detail);
     return {found, kind + ":" + detail, detail};
   }
   const bool digits = !detail.empty() && detail.size() <= 4 &&

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "quern/ir/file.h"
 #include "quern/runtime/devices.h"
 
 namespace quern {
@@ -73,8 +74,8 @@ class DiskDevice : public Device {
     File(const DiskDevice& device, int mode, const char* verb) {
       const int create = mode == O_WRONLY ? O_CREAT : 0;
       // Without O_NONBLOCK a pipe would wait for its other end.
-      descriptor =
-          ::open(device.path_.c_str(), mode | create | O_CLOEXEC | O_NONBLOCK, 0666);  // NOLINT(*-vararg)
+      descriptor = ::open(system_path(device.path_), mode | create | O_CLOEXEC | O_NONBLOCK,
+                          0666);  // NOLINT(*-vararg)
       if (descriptor < 0) device.fail(verb);
       struct stat facts = {};
       const int failed = ::fstat(descriptor, &facts);

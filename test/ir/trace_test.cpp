@@ -267,7 +267,7 @@ TEST_F(TraceDeathTest, APathThatCannotBeWrittenIsReported) {
     std::exit(0);  // NOLINT(concurrency-mt-unsafe)
   };
   EXPECT_EXIT(program(), testing::ExitedWithCode(0),
-              "REWRITE_TRACE: cannot write /no/such/folder/trace: No such file or directory");
+              "REWRITE_TRACE: /no/such/folder/trace: cannot be written: No such file or directory");
 }
 
 }  // namespace
