@@ -1,10 +1,12 @@
 #include "python/src/bind.h"
+#include "python/src/fork.h"
 
 NB_MODULE(_core, m) {
   using namespace quern::python;
   m.doc() = "The core of quern. What users need is in the package quern.";
   nb::set_leak_warnings(false);  // tensors that a module holds live to the end of the process
   bind_host();
+  bind_forks();
   bind_errors(m);
   bind_dtype(m);
   bind_device(m);

@@ -3,6 +3,9 @@
 #include <atomic>
 #include <chrono>
 
+#include "quern/ir/error.h"
+#include "quern/ir/fork.h"
+
 namespace quern {
 namespace {
 
@@ -15,9 +18,62 @@ thread_local std::chrono::steady_clock::time_point last_check{};
 
 void Host::set(Host* host) { the_host = host; }
 
-std::unique_lock<std::recursive_mutex> lock_engine() {
-  static std::recursive_mutex mutex;
-  std::unique_lock lock(mutex, std::try_to_lock);
+void EngineMutex::lock() {
+  if (!is_own()) {
+    mutex_.lock();
+    owner_ = std::this_thread::get_id();
+  }
+  depth_++;
+}
+bool EngineMutex::try_lock() {
+  if (!is_own()) {
+    if (!mutex_.try_lock()) return false;
+    owner_ = std::this_thread::get_id();
+  }
+  depth_++;
+  return true;
+}
+void EngineMutex::unlock() {
+  if (--depth_ > 0) return;
+  owner_ = std::thread::id();
+  mutex_.unlock();
+}
+
+namespace {
+
+// With a host, who forks may hold its lock, and what runs may wait for that: the host lets forks wait where
+// it can, before they begin (python/src/fork.cpp). Here the lock is taken if it is free.
+struct Engine {
+  struct InForks {
+    Engine& engine;
+    void lock() { engine.is_held = has_host() ? engine.mutex.try_lock() : (engine.mutex.lock(), true); }
+    void unlock() {
+      if (engine.is_held) engine.mutex.unlock();
+    }
+  };
+  Engine() { hold_in_forks(LockOrder::engine, in_forks); }
+
+  EngineMutex mutex;
+  InForks in_forks{*this};
+  bool is_held = false;
+  bool is_lost = false;  // to a thread that is not in this process
+};
+Engine& engine() {
+  static auto* const made = [] {
+    in_forked_child([] { engine().is_lost = !engine().is_held; });
+    return new Engine;  // NOLINT(cppcoreguidelines-owning-memory): used to the end
+  }();
+  return *made;
+}
+
+}  // namespace
+
+std::unique_lock<EngineMutex> lock_engine() {
+  if (engine().is_lost)
+    throw Error(
+        "nothing can be computed in this process: it was forked while another thread computed; start "
+        "processes before, or with Python's os.fork or multiprocessing, which wait");
+  std::unique_lock lock(engine().mutex, std::try_to_lock);
   if (lock) return lock;
   without_host([&] { lock.lock(); });
   return lock;

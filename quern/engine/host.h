@@ -2,8 +2,10 @@
 // (Python: its interpreter lock, Ctrl-C).
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <mutex>
+#include <thread>
 
 namespace quern {
 
@@ -20,7 +22,21 @@ class Host {
 };
 
 // Runs one at a time: what a schedule overwrites must not be read by another that is being run.
-std::unique_lock<std::recursive_mutex> lock_engine();
+// A fork waits for it. (A std::recursive_mutex could not be unlocked in the child, which is another thread to
+// it.)
+class EngineMutex {
+ public:
+  void lock();
+  bool try_lock();
+  void unlock();
+
+ private:
+  bool is_own() const { return owner_.load(std::memory_order_relaxed) == std::this_thread::get_id(); }
+  std::mutex mutex_;
+  std::atomic<std::thread::id> owner_{};
+  int depth_ = 0;
+};
+std::unique_lock<EngineMutex> lock_engine();
 
 void without_host(const std::function<void()>& f);
 void with_host(const std::function<void()>& f);

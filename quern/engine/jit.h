@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 
+#include "quern/engine/host.h"
 #include "quern/engine/jit_arguments.h"
 
 namespace quern {
@@ -21,8 +22,8 @@ class JitCalls {
   ~JitCalls();
 
   struct Replayed {
-    std::unique_lock<std::recursive_mutex> lock;  // nothing else runs until the results are taken
-    const std::vector<Tensor>* kept = nullptr;    // the outputs, or
+    std::unique_lock<EngineMutex> lock;         // nothing else runs until the results are taken
+    const std::vector<Tensor>* kept = nullptr;  // the outputs, or
     std::vector<Tensor> own = {};
     const size_t* lengths = nullptr;
     explicit operator bool() const { return lock.owns_lock(); }

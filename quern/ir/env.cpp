@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "quern/ir/error.h"
+#include "quern/ir/fork.h"
 
 namespace quern::env {
 
@@ -42,7 +43,7 @@ int64_t checked(const Variable& v, int64_t value) {
 
 // The one copy of the text, which is never freed: readers hold references to it.
 const std::string* pooled(std::string_view text) {
-  static std::mutex mutex;
+  static ProcessMutex mutex(LockOrder::settings);
   static auto* const pool =
       new std::set<std::string, std::less<>>;  // NOLINT(cppcoreguidelines-owning-memory)
   const std::lock_guard lock(mutex);

@@ -9,6 +9,7 @@
 #include <new>
 #include <vector>
 
+#include "quern/ir/fork.h"
 #include "quern/ir/uop.h"
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -45,7 +46,7 @@ using FreeSlots = std::array<std::vector<void*>, kClasses>;
 
 // What no thread holds at the moment. Never destroyed, because static UOps may outlive everything else.
 struct Reserve {
-  std::mutex mutex;
+  ProcessMutex mutex{LockOrder::node_memory};
   FreeSlots free;
   std::byte* next = nullptr;  // the rest of the newest chunk
   size_t left = 0;

@@ -12,6 +12,7 @@
 #include <unordered_map>
 
 #include "quern/ir/env.h"
+#include "quern/ir/fork.h"
 #include "quern/ir/node_map.h"
 
 namespace quern {
@@ -69,7 +70,7 @@ int64_t now() {
 
 // Of the whole process. Never destroyed: threads may still rewrite while the program ends.
 struct Statistics {
-  std::mutex mutex;
+  ProcessMutex mutex{LockOrder::statistics};
   bool wanted = false;  // counted in detail::observers
   bool printed_at_exit = false;
   std::map<std::string, PassCount, std::less<>> passes;

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "quern/ir/derived.h"
+#include "quern/ir/fork.h"
 #include "quern/ir/node_memory.h"
 #include "quern/ir/spec.h"
 
@@ -100,8 +101,11 @@ struct alignas(64) Shard {
 
 constexpr int kShardBits = 6;
 Shard& shard_of(uint64_t hash) {
-  static auto* const shards =
-      new std::array<Shard, 1 << kShardBits>;  // NOLINT: never destroyed, as the reserve
+  static auto* const shards = [] {
+    auto* const made = new std::array<Shard, 1 << kShardBits>;  // NOLINT: never destroyed, as the reserve
+    for (Shard& shard : *made) hold_in_forks(LockOrder::nodes, shard.lock);
+    return made;
+  }();
   return (*shards)[hash >> (64 - kShardBits)];
 }
 

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <mutex>
 #include <unordered_map>
 #include <vector>
 
+#include "quern/ir/fork.h"
 #include "quern/runtime/counters.h"
 
 namespace quern {
@@ -22,6 +24,12 @@ void count_memory(int64_t change) {
   int64_t peak = GlobalCounters::mem_peak.load();
   while (peak < used && !GlobalCounters::mem_peak.compare_exchange_weak(peak, used)) {
   }
+}
+
+// One at a time allocates, or forbids it.
+std::mutex& allocation() {
+  static ProcessMutex mutex(LockOrder::allocation);
+  return mutex;
 }
 
 }  // namespace
@@ -58,9 +66,7 @@ Buffer::~Buffer() {
 }
 
 bool Buffer::is_allocated() const {
-  if (base_) return base_->is_allocated();
-  const std::lock_guard lock(mutex_);
-  return allocated_;
+  return base_ ? base_->is_allocated() : allocated_.load(std::memory_order_acquire);
 }
 
 void* Buffer::memory() {
@@ -69,7 +75,8 @@ void* Buffer::memory() {
     return whole == nullptr ? nullptr : static_cast<std::byte*>(whole) + offset_;
   }
   if (check_) check_();
-  const std::lock_guard lock(mutex_);
+  if (allocated_.load(std::memory_order_acquire)) return memory_;
+  const std::lock_guard lock(allocation());
   if (!allocated_) {
     if (!forbidden_.empty()) throw Error(forbidden_);
     memory_ = device_.allocate(bytes_);
@@ -80,7 +87,7 @@ void* Buffer::memory() {
 }
 
 void Buffer::forbid(std::string why) {
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(allocation());
   QUERN_CHECK(!base_ && !allocated_, "memory that is in use is forbidden");
   forbidden_ = std::move(why);
 }
@@ -124,7 +131,7 @@ void copy(Device& to_device, void* to, Device& from_device, void* from, int64_t 
 namespace {
 
 struct Registry {
-  std::mutex mutex;
+  ProcessMutex mutex{LockOrder::buffers};
   std::unordered_map<int64_t, std::vector<BufferPtr>> buffers;  // one for each device
 };
 

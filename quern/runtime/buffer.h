@@ -1,10 +1,10 @@
 // Memory of tensors: a Buffer belongs to a BUFFER node, by its identity, and goes when that is freed.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <span>
 
 #include "quern/ir/uop.h"
@@ -53,9 +53,8 @@ class Buffer {
   std::function<void()> check_;
   bool is_external_ = false;
   std::string forbidden_;
-  mutable std::mutex mutex_;
   void* memory_ = nullptr;
-  bool allocated_ = false;
+  std::atomic<bool> allocated_{false};  // and memory_ stays as it is from then on
 };
 
 // Copies all of `from`, which is no larger, into `to`; between any two devices.

@@ -10,6 +10,7 @@
 
 #include "quern/ir/env.h"
 #include "quern/ir/file.h"
+#include "quern/ir/fork.h"
 #include "quern/runtime/devices.h"
 #include "quern/runtime/host_memory.h"
 
@@ -66,7 +67,7 @@ Parsed parse_name(std::string_view given) {
 }  // namespace
 
 Device& Device::get(std::string_view name) {
-  static std::mutex mutex;
+  static ProcessMutex mutex(LockOrder::devices);
   // Never freed: memory of devices may be given back as late as the last tensor goes.
   static auto* const opened =
       new std::unordered_map<std::string,

@@ -15,6 +15,7 @@
 #include <unordered_map>
 
 #include "quern/ir/env.h"
+#include "quern/ir/fork.h"
 
 namespace quern {
 namespace {
@@ -32,7 +33,7 @@ struct Mapping {
   size_t bytes;
 };
 struct Guarded {
-  std::mutex mutex;
+  ProcessMutex mutex{LockOrder::guarded_memory};
   std::unordered_map<void*, Mapping> mappings;
   std::atomic<uint64_t> made{0};
 };

@@ -5,11 +5,13 @@
 #include <unordered_map>
 #include <vector>
 
+#include "quern/ir/fork.h"
+
 namespace quern {
 namespace {
 
 struct Registry {
-  std::mutex mutex;
+  ProcessMutex mutex{LockOrder::gradients};
   std::unordered_map<UOp, std::map<GradientIdentity, int64_t>> numbers;  // of each kernel
   std::vector<CustomGradient> gradients;
 };

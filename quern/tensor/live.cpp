@@ -7,6 +7,7 @@
 #include <ranges>
 #include <utility>
 
+#include "quern/ir/fork.h"
 #include "quern/ir/movement.h"
 #include "quern/ir/sharding.h"
 #include "quern/tensor/unsaid.h"
@@ -17,7 +18,7 @@ namespace detail {
 // Every state stands in the list of its base. Nodes that are let go are kept in a list of their own until the
 // lock is released: freeing one may call back (on_identity_freed).
 struct Live {
-  std::mutex lock;
+  ProcessMutex lock{LockOrder::live};
   std::unordered_map<const Node*, std::vector<TensorState*>> by_base;
   uint64_t next_serial = 0, last_change = 0;
   std::atomic<uint64_t> lazy_version{0};

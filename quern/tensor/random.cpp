@@ -7,6 +7,7 @@
 #include <mutex>
 #include <numbers>
 
+#include "quern/ir/fork.h"
 #include "quern/tensor/random.h"
 #include "quern/tensor/support.h"
 #include "quern/tensor/training.h"
@@ -15,7 +16,7 @@ namespace quern {
 namespace {
 
 struct Generator {
-  std::mutex lock;
+  ProcessMutex lock{LockOrder::settings};
   detail::RandomState state{0, 0};
 };
 Generator& generator() {

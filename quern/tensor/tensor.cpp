@@ -9,6 +9,7 @@
 #include <mutex>
 
 #include "quern/ir/env.h"
+#include "quern/ir/fork.h"
 #include "quern/ir/movement.h"
 #include "quern/tensor/assign.h"
 #include "quern/tensor/support.h"
@@ -17,7 +18,7 @@ namespace quern {
 namespace {
 
 struct Defaults {
-  std::mutex lock;
+  ProcessMutex lock{LockOrder::settings};
   std::string device;
 };
 Defaults& defaults() {

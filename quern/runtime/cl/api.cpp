@@ -3,7 +3,10 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include <atomic>
+
 #include "quern/ir/error.h"
+#include "quern/ir/fork.h"
 
 namespace quern::cl {
 namespace {
@@ -26,8 +29,24 @@ Api load() {
 
 }  // namespace
 
+namespace {
+constinit std::atomic<bool> loaded_before_fork{false};
+constinit std::atomic<bool> is_loaded{false};
+}  // namespace
+
+bool is_lost() { return loaded_before_fork.load(std::memory_order_relaxed); }
+
 const Api& api() {
-  static const Api loaded = load();  // tried again the next time if it throws
+  static const Api loaded = [] {  // tried again the next time if it throws
+    const Api made = load();
+    in_forked_child([] { loaded_before_fork = is_loaded.load(); });
+    is_loaded = true;
+    return made;
+  }();
+  if (is_lost())
+    throw DeviceError(
+        "CL: OpenCL cannot be used in a process that was forked from one that uses it; start it with "
+        "multiprocessing's method 'spawn'");
   return loaded;
 }
 

@@ -36,8 +36,9 @@ struct Api {
 #undef X
 };
 
-// A DeviceError that says what to install if there is no loader.
+// A DeviceError that says what to install if there is no loader, or that it is lost.
 const Api& api();
+bool is_lost();  // a fork left the threads of the driver behind
 
 std::string error_text(cl_int code);  // "CL_OUT_OF_RESOURCES (-5)"
 

@@ -115,6 +115,7 @@ class Kernel {
     succeed(status, "clCreateKernel");
   }
   void release() {
+    if (cl::is_lost()) return;
     if (kernel_ != nullptr) api().clReleaseKernel(kernel_);
     if (program_ != nullptr) api().clReleaseProgram(program_);
     kernel_ = nullptr, program_ = nullptr;

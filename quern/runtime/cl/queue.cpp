@@ -130,7 +130,7 @@ void Queue::free(void* memory) noexcept {
   const std::lock_guard lock(mutex_);
   const auto found = allocations_.find(reinterpret_cast<uintptr_t>(memory));  // NOLINT(*-reinterpret-cast)
   if (found == allocations_.end()) return;
-  api().clReleaseMemObject(found->second.buffer);  // kernels that still use it keep it
+  if (!is_lost()) api().clReleaseMemObject(found->second.buffer);  // kernels that still use it keep it
   allocations_.erase(found);
 }
 

@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "quern/ir/env.h"
+#include "quern/ir/fork.h"
 #include "quern/render/c.h"
 #include "quern/runtime/cpu/batch.h"
 #include "quern/runtime/cpu/host.h"
@@ -141,8 +142,8 @@ class CpuDevice : public HostDevice {
     kept_bytes_ = 0;
   }
 
-  std::mutex mutex_;
-  std::multimap<int64_t, void*> kept_;  // by size
+  ProcessMutex mutex_{LockOrder::device_memory};  // devices stay
+  std::multimap<int64_t, void*> kept_;            // by size
   int64_t kept_bytes_ = 0;
 };
 

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "quern/ir/env.h"
+#include "quern/ir/fork.h"
 #include "quern/runtime/cpu/compile.h"
 #include "quern/runtime/cpu/disassemble.h"
 #include "quern/runtime/cpu/host.h"
@@ -101,10 +102,30 @@ void* scratch(int64_t bytes) {
   return memory.get();
 }
 
-Pool& pool() {
-  static Pool threads(static_cast<int>(threads_to_use()));
-  return threads;
-}
+// A forked process has none of the threads, and starts its own; those that it knows of are forgotten.
+class Threads {
+ public:
+  Threads() {
+    in_forked_child([] { static_cast<void>(threads().pool_.exchange(nullptr)); });
+  }
+  Threads(const Threads&) = delete;
+  Threads& operator=(const Threads&) = delete;
+  ~Threads() { delete pool_.load(); }  // NOLINT(cppcoreguidelines-owning-memory)
+
+  static Threads& threads() {
+    static Threads made;
+    return made;
+  }
+  Pool& pool() {
+    Pool* known = pool_.load(std::memory_order_acquire);
+    if (known != nullptr) return *known;
+    auto made = std::make_unique<Pool>(static_cast<int>(threads_to_use()));
+    return *(pool_.compare_exchange_strong(known, made.get()) ? made.release() : known);
+  }
+
+ private:
+  std::atomic<Pool*> pool_{nullptr};
+};
 
 // One run of a kernel: each part is one value of its THREAD range.
 struct Parts {
@@ -179,7 +200,7 @@ CpuProgram::Callable CpuProgram::callable(bool overlapping) const {
 
 void CpuProgram::Callable::run(void** memory, const int64_t* values) const {
   Parts parts{function, code->scratch_bytes, memory, values};
-  pool().run(code->threads, &Parts::run, &parts);
+  Threads::threads().pool().run(code->threads, &Parts::run, &parts);
   if (parts.failed)
     throw Error(fmt::format("CPU: out of memory, {} bytes for the LOCAL arrays of kernel {}",
                             code->scratch_bytes, code->name));
