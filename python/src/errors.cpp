@@ -1,5 +1,6 @@
 // quern's errors as exceptions of Python: each is an Error, and also what Python calls such a thing.
 #include <cerrno>
+#include <new>
 
 #include "python/src/bind.h"
 #include "quern/ir/error.h"
@@ -57,6 +58,8 @@ void translate(const std::exception_ptr& thrown, void* /*payload*/) {
     set(kinds.error, e);
   } catch (const InternalError& e) {
     set(kinds.internal, e);
+  } catch (const std::bad_alloc&) {
+    PyErr_SetString(PyExc_MemoryError, "out of memory");
   } catch (const std::bad_cast&) {
     PyErr_SetString(PyExc_TypeError, "an argument is of a type that is not expected here");
   }
@@ -65,6 +68,10 @@ void translate(const std::exception_ptr& thrown, void* /*payload*/) {
 }  // namespace
 
 void bind_errors(nb::module_& m) {
+  try {  // a thread's first exception takes memory: before there is none
+    throw std::bad_alloc();
+  } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch)
+  }
   const auto bases = [](auto... b) { return nb::make_tuple(nb::handle(b)...); };
   kinds.error = make(m, "Error", "What was given cannot be: the text says what, and what was expected.",
                      bases(PyExc_RuntimeError));

@@ -1,34 +1,36 @@
 #include "quern/ir/node_map.h"
 
+#include <array>
+
 namespace quern::detail {
 namespace {
 
-// A thread's spare tables of one kind. What still walks when they are gone (at the program's end) makes its
-// own.
+// A thread's spare tables of one kind: as many as walks within walks may need, and no memory is asked for to
+// give one back. What still walks when they are gone (at the program's end) makes its own.
 template <class Table>
 class Spare {
  public:
   static std::unique_ptr<Table> take() {
-    if (gone_ || tables().empty()) return std::make_unique<Table>();
-    auto table = std::move(tables().back());
-    tables().pop_back();
-    return table;
+    if (gone_ || tables().count == 0) return std::make_unique<Table>();
+    return std::move(tables().list[--tables().count]);
   }
-  static void put(std::unique_ptr<Table> table) {
-    if (!gone_) tables().push_back(std::move(table));
+  static void put(std::unique_ptr<Table> table) noexcept {
+    if (!gone_ && tables().count < kMost) tables().list[tables().count++] = std::move(table);
   }
 
  private:
+  static constexpr size_t kMost = 32;
   struct Tables {
-    std::vector<std::unique_ptr<Table>> list;
+    std::array<std::unique_ptr<Table>, kMost> list;
+    size_t count = 0;
     Tables() = default;
     Tables(const Tables&) = delete;
     Tables& operator=(const Tables&) = delete;
     ~Tables() { gone_ = true; }
   };
-  static std::vector<std::unique_ptr<Table>>& tables() {
+  static Tables& tables() {
     static thread_local Tables tables;
-    return tables.list;
+    return tables;
   }
   static inline thread_local bool gone_ = false;
 };

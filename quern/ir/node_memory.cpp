@@ -7,6 +7,7 @@
 #include <bit>
 #include <mutex>
 #include <new>
+#include <utility>
 #include <vector>
 
 #include "quern/ir/fork.h"
@@ -30,7 +31,8 @@ namespace quern::detail {
 namespace {
 
 constexpr size_t kUnitsInChunk = kHalf / kUnit - 1;  // the last holds the ChunkEnd
-constexpr size_t kBatch = 256;                       // slots that a thread takes at once
+constexpr size_t kBatch = 256;                       // slots that a thread takes at once, if they are new
+constexpr size_t kKept = 16 * kBatch;                // free ones that it gives back at once
 constexpr size_t kClasses = 13;  // slots of 1, 2, 4, ... 4096 units; larger nodes stand alone
 
 static_assert(sizeof(Far) <= kUnit);
@@ -42,16 +44,56 @@ size_t class_of(size_t sources) {
 }
 size_t slot_bytes(size_t size_class) { return kUnit << size_class; }
 
-using FreeSlots = std::array<std::vector<void*>, kClasses>;
+// A slot that is free says which is the next one: to free a node takes no memory, which there may be none of.
+struct FreeSlot {
+  void* next;
+  void* next_batch;  // of the first slot of a batch in the reserve, as `count` is
+  size_t count;
+};
+static_assert(sizeof(FreeSlot) <= kUnit);
+
+FreeSlot read(void* slot) {
+  ASAN_UNPOISON_MEMORY_REGION(slot, sizeof(FreeSlot));
+  const FreeSlot links = *static_cast<FreeSlot*>(slot);
+  ASAN_POISON_MEMORY_REGION(slot, sizeof(FreeSlot));
+  return links;
+}
+void write(void* slot, const FreeSlot& links) {
+  ASAN_UNPOISON_MEMORY_REGION(slot, sizeof(FreeSlot));
+  new (slot) FreeSlot(links);
+  ASAN_POISON_MEMORY_REGION(slot, sizeof(FreeSlot));
+}
+
+struct FreeList {
+  void* first = nullptr;
+  size_t count = 0;
+
+  void push(void* slot) {
+    write(slot, {.next = first, .next_batch = nullptr, .count = 0});
+    first = slot, count++;
+  }
+  void* pop() {
+    void* const slot = first;
+    first = read(slot).next, count--;
+    return slot;
+  }
+};
 
 // What no thread holds at the moment. Never destroyed, because static UOps may outlive everything else.
 struct Reserve {
   ProcessMutex mutex{LockOrder::node_memory};
-  FreeSlots free;
-  std::byte* next = nullptr;  // the rest of the newest chunk
+  std::array<void*, kClasses> batches{};  // of free slots: the first of the newest
+  std::byte* next = nullptr;              // the rest of the newest chunk
   size_t left = 0;
-  std::atomic<uint32_t> chunks{0};     // read without the mutex
-  std::vector<uint32_t> free_numbers;  // of chunks that stood alone and were given back
+  std::atomic<uint32_t> chunks{0};  // read without the mutex
+  std::vector<uint32_t>
+      free_numbers;  // of chunks that stood alone and were given back; room for all that there are
+
+  void put(size_t size_class, const FreeList& batch) {
+    if (batch.first == nullptr) return;
+    write(batch.first, {read(batch.first).next, batches[size_class], batch.count});
+    batches[size_class] = batch.first;
+  }
 };
 Reserve& reserve() {
   static auto* const instance = new Reserve;  // NOLINT(cppcoreguidelines-owning-memory): see above
@@ -60,6 +102,7 @@ Reserve& reserve() {
 
 // Memory of whole chunks; the one that begins at `before` gets a number.
 std::byte* new_chunk(Reserve& r, size_t before) {
+  if (r.free_numbers.capacity() <= r.chunks) r.free_numbers.reserve(2 * r.chunks + 16);
   auto* memory = static_cast<std::byte*>(::operator new(before + kChunk, std::align_val_t(kChunk)));
   madvise(memory, before + kChunk, MADV_HUGEPAGE);  // walks over large graphs miss less; no matter if refused
   uint32_t number = r.chunks;
@@ -73,42 +116,46 @@ std::byte* new_chunk(Reserve& r, size_t before) {
   return memory;
 }
 
-// A slot from the newest chunk. What is left of a chunk that is too small for it becomes slots of one unit.
-void* new_slot(Reserve& r, size_t size) {
+// Slots of the newest chunk, at most `count`.
+FreeList new_slots(Reserve& r, size_t size, size_t count) {
+  FreeList made;
+  for (; made.count < count && r.left >= size; r.left -= size, r.next += size) made.push(r.next);
+  return made;
+}
+
+// At least one. What is left of a chunk that is too small for it becomes slots of one unit.
+FreeList take(size_t size_class) {
+  Reserve& r = reserve();
+  const std::lock_guard lock(r.mutex);
+  if (void* const first = r.batches[size_class]; first != nullptr) {
+    const FreeSlot links = read(first);
+    r.batches[size_class] = links.next_batch;
+    return {first, links.count};
+  }
+  const size_t size = slot_bytes(size_class);
   if (r.left < size) {
-    for (; r.left >= kUnit; r.left -= kUnit, r.next += kUnit) r.free[0].push_back(r.next);
-    r.next = new_chunk(r, 0);
+    std::byte* const chunk = new_chunk(r, 0);
+    r.put(0, new_slots(r, kUnit, r.left / kUnit));
+    r.next = chunk;
     r.left = kUnitsInChunk * kUnit;
     ASAN_POISON_MEMORY_REGION(r.next, r.left);
     ASAN_POISON_MEMORY_REGION(r.next + kHalf, r.left);
   }
-  void* slot = r.next;
-  r.next += size;
-  r.left -= size;
-  return slot;
+  return new_slots(r, size, size_class < 2 ? kBatch : 1);
 }
 
-void take(std::vector<void*>& into, size_t size_class) {
+void give_back(FreeList& batch, size_t size_class) {
   Reserve& r = reserve();
   const std::lock_guard lock(r.mutex);
-  auto& spare = r.free[size_class];
-  for (size_t count = size_class < 2 ? kBatch : 1; into.size() < count;) {
-    if (spare.empty()) {
-      into.push_back(new_slot(r, slot_bytes(size_class)));
-    } else {
-      into.push_back(spare.back());
-      spare.pop_back();
-    }
-  }
+  r.put(size_class, std::exchange(batch, {}));
 }
 
-void give_back(std::vector<void*>& from, size_t size_class, size_t keep) {
-  Reserve& r = reserve();
-  const std::lock_guard lock(r.mutex);
-  r.free[size_class].insert(r.free[size_class].end(), from.begin() + static_cast<std::ptrdiff_t>(keep),
-                            from.end());
-  from.resize(keep);
-}
+// Of one class, in one thread: a full batch is put aside before it is given back, so that a thread that frees
+// and makes nodes in turn does so without the others.
+struct ThreadSlots {
+  FreeList now, full;
+};
+using FreeSlots = std::array<ThreadSlots, kClasses>;
 
 // A thread's own slots; none after the thread's end (static destructors run then).
 thread_local FreeSlots* local_slots = nullptr;
@@ -121,7 +168,7 @@ struct LocalSlots {
   ~LocalSlots() {
     local_slots = nullptr;
     local_slots_gone = true;
-    for (size_t i = 0; i < kClasses; i++) give_back(slots[i], i, 0);
+    for (size_t i = 0; i < kClasses; i++) give_back(slots[i].now, i), give_back(slots[i].full, i);
   }
 };
 FreeSlots* thread_slots() {
@@ -155,17 +202,17 @@ uint32_t id_limit() {
 void* allocate_node(size_t sources) {
   const size_t size_class = class_of(sources);
   if (size_class >= kClasses) return allocate_alone(sources);
-  std::vector<void*> one;
+  ThreadSlots one;
   FreeSlots* own = thread_slots();
-  std::vector<void*>& slots = own ? (*own)[size_class] : one;
-  if (slots.empty()) take(slots, size_class);
-  void* slot = slots.back();
-  slots.pop_back();
-  if (!slots.empty()) {
-    __builtin_prefetch(slots.back(), 1);
-    __builtin_prefetch(static_cast<std::byte*>(slots.back()) + kHalf, 1);
+  ThreadSlots& slots = own ? (*own)[size_class] : one;
+  if (slots.now.first == nullptr) std::swap(slots.now, slots.full);
+  if (slots.now.first == nullptr) slots.now = take(size_class);
+  void* slot = slots.now.pop();
+  if (void* const next = slots.now.first; next != nullptr) {
+    __builtin_prefetch(next, 1);
+    __builtin_prefetch(static_cast<std::byte*>(next) + kHalf, 1);
   }
-  if (!own) give_back(slots, size_class, 0);
+  if (!own) give_back(slots.now, size_class);
   ASAN_UNPOISON_MEMORY_REGION(slot, slot_bytes(size_class));
   ASAN_UNPOISON_MEMORY_REGION(static_cast<std::byte*>(slot) + kHalf, slot_bytes(size_class));
   return static_cast<std::byte*>(slot) + sources * sizeof(UOp);
@@ -180,12 +227,16 @@ void free_node(void* node, size_t sources) noexcept {
   void* slot = static_cast<std::byte*>(node) - sources * sizeof(UOp);
   ASAN_POISON_MEMORY_REGION(slot, slot_bytes(size_class));
   ASAN_POISON_MEMORY_REGION(static_cast<std::byte*>(slot) + kHalf, slot_bytes(size_class));
-  std::vector<void*> one;
+  ThreadSlots one;
   FreeSlots* own = thread_slots();
-  std::vector<void*>& slots = own ? (*own)[size_class] : one;
-  slots.push_back(slot);
-  const size_t keep = own ? 16 * kBatch : 0;
-  if (slots.size() > 2 * keep) give_back(slots, size_class, keep);
+  ThreadSlots& slots = own ? (*own)[size_class] : one;
+  slots.now.push(slot);
+  if (!own) {
+    give_back(slots.now, size_class);
+  } else if (slots.now.count >= kKept) {
+    give_back(slots.full, size_class);
+    slots.full = std::exchange(slots.now, {});
+  }
 }
 
 }  // namespace quern::detail

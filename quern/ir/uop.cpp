@@ -142,6 +142,7 @@ bool try_retain(Node* n) {
 }
 
 Node* new_node(uint64_t hash, Op op, DType dtype, Sources sources, Arg arg, Arg tag) {
+  auto kept_tag = tag.none() ? nullptr : std::make_unique<const Arg>(std::move(tag));
   void* memory = detail::allocate_node(sources.size());
   live.fetch_add(1, std::memory_order_relaxed);
   OpSet below = op;
@@ -157,13 +158,12 @@ Node* new_node(uint64_t hash, Op op, DType dtype, Sources sources, Arg arg, Arg 
                                  .simplest{0},
                                  .dtype = dtype,
                                  .hash = hash};
-  new (detail::far_half(node))
-      detail::Far{.arg = std::move(arg),
-                  .tag = tag.none() ? nullptr : std::make_unique<const Arg>(std::move(tag)),
-                  .below = below,
-                  .bounds_min{0},
-                  .bounds_max{0},
-                  .derived{nullptr}};
+  new (detail::far_half(node)) detail::Far{.arg = std::move(arg),
+                                           .tag = std::move(kept_tag),
+                                           .below = below,
+                                           .bounds_min{0},
+                                           .bounds_max{0},
+                                           .derived{nullptr}};
   return node;
 }
 

@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <system_error>
 
 #include "quern/ir/env.h"
 
@@ -26,7 +27,11 @@ void pause_briefly() {
 }  // namespace
 
 Pool::Pool(int threads) {
-  for (int i = 1; i < threads; i++) workers_.emplace_back([this] { work(); });
+  workers_.reserve(static_cast<size_t>(threads));
+  try {
+    for (int i = 1; i < threads; i++) workers_.emplace_back([this] { work(); });
+  } catch (const std::system_error&) {  // NOLINT(bugprone-empty-catch): there are no more; fewer will do
+  }
 }
 
 Pool::~Pool() {

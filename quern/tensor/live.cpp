@@ -32,28 +32,46 @@ struct Live {
   static bool is_lazy(const UOp& u) {
     return u.ops_below().contains(Op::BUFFER) && memory_base(u).op() != Op::BUFFER;
   }
-  void enter(TensorState& s) {
+  template <class T>
+  static void make_room(std::vector<T>& list, size_t more) {
+    if (list.capacity() - list.size() < more) list.reserve(2 * list.size() + more);
+  }
+  // Where a state with that value will stand. All that may throw is done here, and only then is it taken from
+  // where it stands: no state is ever without a place.
+  std::vector<TensorState*>& place_for(const UOp& value) {
+    const auto [at, added] = by_base.try_emplace(viewed_by(value).node());
+    try {
+      make_room(at->second, 1);
+    } catch (...) {
+      if (added) by_base.erase(at);
+      throw;
+    }
+    return at->second;
+  }
+  void enter(TensorState& s, std::vector<TensorState*>& list) noexcept {
     if (is_lazy(s.uop_)) lazy_version.fetch_add(1, std::memory_order_relaxed);
-    auto& list = by_base[viewed_by(s.uop_).node()];
     s.place_ = list.size();
     list.push_back(&s);
   }
-  void leave(TensorState& s) {
+  void leave(TensorState& s, const std::vector<TensorState*>* kept = nullptr) noexcept {
     const auto found = by_base.find(viewed_by(s.uop_).node());
     auto& list = found->second;
     list.back()->place_ = s.place_;
     list[s.place_] = list.back();
     list.pop_back();
-    if (list.empty()) by_base.erase(found);
+    if (list.empty() && &list != kept) by_base.erase(found);
   }
   void change(TensorState& s, UOp value, UOps& freed, bool another_value) {
-    leave(s);
+    make_room(freed, 2);
+    std::vector<TensorState*>& list = place_for(value);
+    leave(s, &list);
     if (another_value) s.changed_ = ++last_change, s.by_ = std::this_thread::get_id();
     freed.push_back(std::exchange(s.uop_, std::move(value)));
     if (another_value || memory_base(s.uop_).op() == Op::BUFFER) set_read(s, {}, freed);
-    enter(s);
+    enter(s, list);
   }
   void set_read(TensorState& s, const UOp& memory, UOps& freed) {
+    make_room(freed, 1);
     reads.fetch_add((memory ? 1 : 0) - (s.read_ ? 1 : 0), std::memory_order_relaxed);
     freed.push_back(std::exchange(s.read_, memory));
   }
@@ -73,7 +91,7 @@ struct Live {
   void begin(TensorState& s, const TensorState* viewed) {
     s.serial_ = next_serial++;
     s.family_ = viewed != nullptr ? viewed->family_ : s.serial_;
-    enter(s);
+    enter(s, place_for(s.uop_));
   }
   void begin_family(TensorState& s) { s.family_ = next_serial++; }
   static uint64_t family(const TensorState& s) { return s.family_; }
@@ -242,10 +260,13 @@ void replace_live(const std::unordered_map<UOp, UOp>& map) {
   for (const detail::TensorState* s : states) before.push_back(Live::uop(*s));
   const UOp after = UOp::sink(before).substitute(map);
   NewMemory memory;
+  UOps now = before;
   for (size_t i = 0; i < states.size(); i++)
     if (!same(before[i], after.src(i)))
-      live.change(*states[i], memory.seen_by(Live::family(*states[i]), before[i], after.src(i)), freed,
-                  false);
+      now[i] = memory.seen_by(Live::family(*states[i]), before[i], after.src(i));
+  freed.reserve(3 * states.size());
+  for (size_t i = 0; i < states.size(); i++)
+    if (!same(before[i], now[i])) live.change(*states[i], now[i], freed, false);
   for (UOp& u : before) freed.push_back(std::move(u));
 }
 

@@ -67,7 +67,10 @@ class Machine {
   Machine& operator=(const Machine&) = delete;
   ~Machine() {
     const std::lock_guard lock(free().mutex);
-    free().machines.push_back(std::move(machine_));
+    try {
+      free().machines.push_back(std::move(machine_));
+    } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): then another one is made the next time
+    }
   }
   llvm::TargetMachine& operator*() const { return *machine_; }
   llvm::TargetMachine* operator->() const { return machine_.get(); }

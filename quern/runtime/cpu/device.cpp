@@ -106,11 +106,7 @@ class CpuDevice : public HostDevice {
     if (bytes > 0 && bytes <= kMostKept && memory != nullptr && !is_guarded(memory)) {
       const std::lock_guard lock(mutex_);
       const int64_t size = rounded(bytes);
-      if (kept_bytes_ + size <= kMostKept) {
-        kept_.emplace(size, memory);
-        kept_bytes_ += size;
-        return;
-      }
+      if (kept_bytes_ + size <= kMostKept && keep(size, memory)) return;
     }
     HostDevice::free(memory, bytes);
   }
@@ -134,6 +130,15 @@ class CpuDevice : public HostDevice {
       give_back_all();
       return HostDevice::allocate(bytes);
     }
+  }
+  bool keep(int64_t size, void* memory) noexcept {
+    try {
+      kept_.emplace(size, memory);
+    } catch (const std::bad_alloc&) {
+      return false;
+    }
+    kept_bytes_ += size;
+    return true;
   }
   void give_back_all() noexcept {
     const std::lock_guard lock(mutex_);
