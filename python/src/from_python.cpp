@@ -124,7 +124,9 @@ Tensor tensor_of(nb::handle data, std::optional<DType> dtype, const std::string&
     const Operand number = operand(data);
     const DType own =
         is_numpy_scalar(data) ? python::dtype(dtype_of_numpy(data).attr("name")) : number.dtype();
-    return Tensor::full({}, number, {.dtype = dtype.value_or(own), .device = device});
+    Tensor made = Tensor::full({}, number, {.dtype = dtype.value_or(own), .device = device});
+    made.state()->is_number = !dtype && !is_numpy_scalar(data);
+    return made;
   }
   if (is_sequence(data)) return from_lists(data, dtype, device);
   if (nb::isinstance<nb::bytes>(data) || nb::isinstance<nb::bytearray>(data))

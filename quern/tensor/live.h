@@ -29,6 +29,7 @@ struct TensorState : std::enable_shared_from_this<TensorState> {
   void keep_read(const UOp& value, const UOp& memory);
   UOp read_before(const UOp& value) const;  // the memory; none if it was not read
 
+  bool is_number = false;             // it was made to stand for one, which is weak beside other tensors
   std::optional<bool> requires_grad;  // none: nothing was said
   std::shared_ptr<TensorState> grad;
 

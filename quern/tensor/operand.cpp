@@ -16,12 +16,7 @@ DType Operand::dtype() const {
   return is_int() ? default_int() : default_float();
 }
 
-bool Operand::is_weak() const {
-  if (!is_tensor()) return true;
-  const UOp u = tensor().uop();
-  return u.shape().empty() && (u.dtype() == default_float() || u.dtype() == default_int()) &&
-         u.device().empty();
-}
+bool Operand::is_weak() const { return !is_tensor() || tensor().state()->is_number; }
 
 DType Operand::dtype_beside(DType other) const {
   const bool holds = other.is_float() || (other.is_int() && !dtype().is_float());

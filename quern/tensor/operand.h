@@ -10,8 +10,7 @@
 namespace quern {
 
 // A tensor, or a number. Numbers are weak: they take the dtype of the tensor beside them where it can hold
-// their kind. So does a tensor that is a number: one of no axes that is computed of constants, of a default
-// dtype.
+// their kind. So does a tensor that stands for a number (Python's Tensor(0.1)).
 class Operand {
  public:
   Operand(Tensor tensor) : value_(std::move(tensor)) {}  // NOLINT(*-explicit-*)
