@@ -112,7 +112,7 @@ std::optional<Operand> try_operand(nb::handle h) {
     case 'u': return operand_of_integer(h);
     default: break;
   }
-  if (nb::isinstance<UOp>(h)) return Operand(Tensor::from_dim(Dim(instance<UOp>(h))));
+  if (nb::isinstance<UOp>(h)) return Operand(tensor_of_node(instance<UOp>(h)));
   if (is_sequence(h) || has_array_interface(h)) return Operand(tensor_of(h, {}, ""));
   return {};
 }

@@ -131,7 +131,7 @@ Tensor tensor_of(nb::handle data, std::optional<DType> dtype, const std::string&
   if (is_sequence(data)) return from_lists(data, dtype, device);
   if (nb::isinstance<nb::bytes>(data) || nb::isinstance<nb::bytearray>(data))
     return from_raw(data, dtype.value_or(dtypes::uint8), device);
-  if (nb::isinstance<UOp>(data)) return converted(Tensor(instance<UOp>(data)));
+  if (nb::isinstance<UOp>(data)) return converted(tensor_of_node(instance<UOp>(data)));
   if (nb::hasattr(data.type(), "__fspath__"))
     return converted(Tensor::from_file(path(data), {}, dtype.value_or(dtypes::uint8)));
   return converted(copy_of(array_of(data), device));

@@ -1,5 +1,6 @@
 // Tensors from nothing: filled, counted, random.
 #include "python/src/bind.h"
+#include "quern/tensor/support.h"
 
 namespace quern::python {
 namespace {
@@ -60,6 +61,7 @@ void like(TensorClass& tensor, const char* name, Make make, const char* doc, con
       doc);
 }
 
+bool is_size(nb::handle h) { return nb::isinstance<UOp>(h); }
 bool is_int(nb::handle h) { return PyIndex_Check(h.ptr()) != 0; }
 
 double number(nb::handle h) {
@@ -67,6 +69,17 @@ double number(nb::handle h) {
   const double value = PyFloat_AsDouble(h.ptr());
   if (PyErr_Occurred() != nullptr) nb::raise_python_error();
   return value;
+}
+
+// Between sizes that are known later, of which there are as many as the distance says.
+Tensor counted_between(const Dim& start, const Dim& stop, int64_t step, DType dtype) {
+  if (step == 0) throw ValueError("arange: the step is 0");
+  const UOp far = (stop.uop() - start.uop() + (step > 0 ? step - 1 : step + 1)) / step;
+  const UOp least = far.simplify();
+  const Dim n((least.vmin() < 0 ? max(least, least.const_like(0)) : least).simplify());
+  Tensor i = detail::iota(n.max(), dtypes::int64);
+  if (n.is_symbolic()) i = i.shrink({{{0, n}}});  // may be none at all
+  return (i * step + Tensor::from_dim(start, dtypes::int64)).cast(dtype);
 }
 
 // Integers unless one of the numbers is none.
@@ -77,6 +90,13 @@ Tensor counted(nb::handle start, nb::handle stop, nb::handle step, nb::handle dt
   if (!made.dtype)
     made.dtype =
         is_int(start) && (stop.is_none() || is_int(stop)) && is_int(step) ? default_int() : default_float();
+  if (is_size(start) || is_size(stop)) {
+    if (!is_int(step) || is_size(step)) wrong_type("an int as the step of an arange() between sizes", step);
+    const auto by = nb::cast<int64_t>(step);
+    const Tensor numbers = stop.is_none() ? counted_between(0, dim(start), by, *made.dtype)
+                                          : counted_between(dim(start), dim(stop), by, *made.dtype);
+    return request.finish(detail::placed(numbers, made));
+  }
   return request.finish(stop.is_none() ? Tensor::arange(0, number(start), number(step), made)
                                        : Tensor::arange(number(start), number(stop), number(step), made));
 }

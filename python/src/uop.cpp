@@ -1,7 +1,7 @@
 // UOp: the nodes that programs are made of, and sizes that are known later.
 #include <nanobind/stl/map.h>
 
-#include "python/src/bind.h"
+#include "python/src/uop.h"
 #include "quern/ir/arg_text.h"
 #include "quern/ir/parse.h"
 #include "quern/ir/rewrite.h"
@@ -144,34 +144,6 @@ UOp replaced(const UOp& u, const nb::kwargs& changes) {
   return made;
 }
 
-// ---- arithmetic
-
-std::optional<UOp> beside(const UOp& u, nb::handle h) {
-  if (nb::isinstance<UOp>(h)) return instance<UOp>(h);
-  if (!is_number(h)) return {};
-  return operand(h).constant(u.dtype());
-}
-
-template <class F>
-void arithmetic(nb::class_<UOp>& uop, const std::string& name, F compute) {
-  uop.def(("__" + name + "__").c_str(), [compute](const UOp& u, nb::handle other) {
-    const std::optional<UOp> v = beside(u, other);
-    return v ? nb::cast(compute(u, *v)) : nb::borrow(Py_NotImplemented);
-  });
-  uop.def(("__r" + name + "__").c_str(), [compute](const UOp& u, nb::handle other) {
-    const std::optional<UOp> v = beside(u, other);
-    return v ? nb::cast(compute(*v, u)) : nb::borrow(Py_NotImplemented);
-  });
-}
-
-template <class F>
-void comparison(nb::class_<UOp>& uop, const char* name, F compute) {
-  uop.def(name, [compute](const UOp& u, nb::handle other) {
-    const std::optional<UOp> v = beside(u, other);
-    return v ? nb::cast(compute(u, *v)) : nb::borrow(Py_NotImplemented);
-  });
-}
-
 UOp rewritten(const UOp& root, const nb::callable& rewrite, const std::vector<Op>& roots, bool bottom_up,
               const std::string& pass) {
   OpSet from = roots.empty() ? ops::all : OpSet();
@@ -200,11 +172,15 @@ nb::object bound_of(const UOp& u, bool least) {
 
 }  // namespace
 
+Tensor tensor_of_node(const UOp& node) {
+  return node.dtype().is_index() ? Tensor::from_dim(Dim(node)) : Tensor(node);
+}
+
 void bind_uop(nb::module_& m) {
   nb::enum_<Op> all(m, "Ops", "The operations of nodes.");
   for (int i = 0; i < kOpCount; i++) all.value(kOps[i].name.data(), static_cast<Op>(i));
 
-  nb::class_<UOp> uop(m, "UOp", "A node: an op, a dtype, sources and an argument. Equal nodes are one.");
+  UOpClass uop(m, "UOp", "A node: an op, a dtype, sources and an argument. Equal nodes are one.");
   uop.def(
       "__init__",
       [](UOp* self, nb::handle op, std::optional<DType> dtype, const UOps& src, nb::handle arg,
@@ -227,6 +203,13 @@ void bind_uop(nb::module_& m) {
   uop.def("cast", [](const UOp& u, nb::handle to) { return u.cast(dtype(to)); }, "dtype"_a);
   uop.def("bitcast", [](const UOp& u, nb::handle to) { return u.bitcast(dtype(to)); }, "dtype"_a);
   uop.def("const_like", [](const UOp& u, nb::handle v) { return operand(v).constant(u.dtype()); }, "b"_a);
+  uop.def_prop_ro(
+      "expr",
+      [](const UOp& u) {
+        if (u.op() != Op::DEFINE_VAR) throw ValueError("expr: not a variable: " + u.text());
+        return u.arg().variable().name;
+      },
+      "The name of a variable.");
   uop.def("bind", &UOp::bind, "value"_a, "A variable with a value.");
   uop.def(
       "unbind",
@@ -256,21 +239,6 @@ void bind_uop(nb::module_& m) {
       },
       "Everything it is made from, sources first, itself last.");
   uop.def("variables", &UOp::variables);
-  uop.def(
-      "alu",
-      [](const UOp& u, Op op, const nb::args& others) {
-        UOps operands = {u};
-        for (nb::handle o : others) {
-          const std::optional<UOp> v = beside(u, o);
-          if (!v) wrong_type("a UOp or a number", o);
-          operands.push_back(*v);
-        }
-        if (!is_alu(op) || std::cmp_not_equal(operands.size(), info(op).least_sources))
-          throw ValueError("alu: " + std::string(name(op)) + " of " + std::to_string(operands.size()) +
-                           " operands");
-        return UOp::alu(op, operands);
-      },
-      "op"_a, "src"_a);
   uop.def_static(
       "const", [](nb::handle type, nb::handle value) { return operand(value).constant(dtype(type)); },
       "dtype"_a, "b"_a, "A constant.");
@@ -291,44 +259,7 @@ void bind_uop(nb::module_& m) {
   uop.def_static("sink", [](const nb::args& src) { return UOp::sink(nodes("sink()", src)); }, "src"_a);
   uop.def_static(
       "parse", [](const std::string& text) { return parse(text); }, "text"_a, "A graph from its text.");
-  uop.def(
-      "where",
-      [](const UOp& u, nb::handle yes, nb::handle no) {
-        const UOp known = nb::isinstance<UOp>(yes)  ? instance<UOp>(yes)
-                          : nb::isinstance<UOp>(no) ? instance<UOp>(no)
-                                                    : u;
-        const std::optional<UOp> a = beside(known, yes), b = beside(known, no);
-        if (!a) wrong_type("a UOp or a number", yes);
-        if (!b) wrong_type("a UOp or a number", no);
-        return where(u, *a, *b);
-      },
-      "x"_a, "y"_a);
-
-  arithmetic(uop, "add", [](const UOp& a, const UOp& b) { return a + b; });
-  arithmetic(uop, "sub", [](const UOp& a, const UOp& b) { return a - b; });
-  arithmetic(uop, "mul", [](const UOp& a, const UOp& b) { return a * b; });
-  arithmetic(uop, "truediv", [](const UOp& a, const UOp& b) { return a / b; });
-  arithmetic(uop, "floordiv", [](const UOp& a, const UOp& b) { return a / b; });
-  arithmetic(uop, "mod", [](const UOp& a, const UOp& b) { return a % b; });
-  arithmetic(uop, "and", [](const UOp& a, const UOp& b) { return a & b; });
-  arithmetic(uop, "or", [](const UOp& a, const UOp& b) { return a | b; });
-  arithmetic(uop, "xor", [](const UOp& a, const UOp& b) { return a ^ b; });
-  arithmetic(uop, "lshift", [](const UOp& a, const UOp& b) { return a << b; });
-  arithmetic(uop, "rshift", [](const UOp& a, const UOp& b) { return a >> b; });
-  comparison(uop, "__lt__", [](const UOp& a, const UOp& b) { return a < b; });
-  comparison(uop, "__le__", [](const UOp& a, const UOp& b) { return a <= b; });
-  comparison(uop, "__gt__", [](const UOp& a, const UOp& b) { return a > b; });
-  comparison(uop, "__ge__", [](const UOp& a, const UOp& b) { return a >= b; });
-  comparison(uop, "eq", [](const UOp& a, const UOp& b) { return eq(a, b); });
-  comparison(uop, "ne", [](const UOp& a, const UOp& b) { return ne(a, b); });
-  comparison(uop, "maximum", [](const UOp& a, const UOp& b) { return max(a, b); });
-  comparison(uop, "minimum", [](const UOp& a, const UOp& b) { return min(a, b); });
-  uop.def("__neg__", [](const UOp& u) { return -u; });
-  uop.def("__invert__", [](const UOp& u) { return ~u; });
-  uop.def(
-      "__eq__",
-      [](const UOp& a, nb::handle b) { return nb::isinstance<UOp>(b) && same(a, instance<UOp>(b)); },
-      "other"_a.none());
+  bind_arithmetic(uop);
   uop.def("__hash__", [](const UOp& u) { return static_cast<Py_hash_t>(u.hash() >> 1); });
   uop.def("__repr__", &UOp::text);
   m.def("rewrite_nodes", &rewritten, "root"_a, "rewrite"_a, "roots"_a, "bottom_up"_a, "name"_a);

@@ -72,7 +72,7 @@ class UPat:
         if self.arg is not None and node.arg != self.arg:
             return
         if self.name is not None:
-            if self.name in known and known[self.name] is not node and known[self.name] != node:
+            if self.name in known and not known[self.name] == node:
                 return
             known = {**known, self.name: node}
         if self.src is None:
@@ -244,7 +244,7 @@ class PatternMatcher:
                 result = function(ctx=ctx, **captured) if takes_context else function(**captured)
                 if result is not None and not isinstance(result, UOp):
                     raise TypeError(f"expected a UOp or None from a rule, got {type(result).__name__}")
-                if result is not None and result != node:
+                if result is not None and not result == node:
                     return result
         return None
 

@@ -1,0 +1,12 @@
+// The class UOp of Python, which several files add to.
+#pragma once
+
+#include "python/src/bind.h"
+
+namespace quern::python {
+
+using UOpClass = nb::class_<UOp>;
+
+void bind_arithmetic(UOpClass& uop);  // operators, comparisons, and what number a node is
+
+}  // namespace quern::python
