@@ -63,7 +63,7 @@ nb::object assigned(nb::handle self, nb::handle value) {
 std::vector<Tensor> gradients(const Tensor& x, const nb::args& targets, const std::optional<Tensor>& seed) {
   std::vector<Tensor> of;
   for (nb::handle t : targets) of.push_back(tensor(t));
-  return x.gradient(of, seed);
+  return x.gradient(of, seed, true);
 }
 
 // Gradients for the tensors that require them. If the value depends on none such, then for all floats of this
@@ -255,7 +255,7 @@ void bind_running(TensorClass& tensor) {
       "that of "
       "all floats it depends on that do not refuse.");
   tensor.def("gradient", &gradients, "targets"_a, "gradient"_a = nb::none(),
-             "Gradients of this by each of the targets.");
+             "Gradients of this by each of the targets; zeros of those it does not depend on.");
   tensor.def("custom_kernel", &run_custom_kernel, "lst"_a, "fxn"_a, "grad_fxn"_a = nb::none(),
              "Runs a kernel that a function writes as nodes over a PARAM for each tensor.");
   tensor.def_prop_rw_static(
