@@ -1,6 +1,7 @@
 """Tensor: what is simpler to say in Python is added to the class of the core here."""
 
 from quern import _core
+from quern import pickles as _pickles  # noqa: F401 (which says how functions of the extension are pickled)
 from quern._core import Ops, ShapeError, Tensor
 from quern.helpers import Context, fetch
 from quern.schedule import Schedule
@@ -21,9 +22,10 @@ def _iterate(self):
     return (self[i] for i in range(len(self)))
 
 
-def _rebuild(data, shape, dtype, device, requires_grad):
+def _rebuild(data, shape, dtype, device, requires_grad, grad):
     made = Tensor(data, dtype=dtype, device=device).reshape(shape)
     made.requires_grad = requires_grad
+    made.grad = grad
     return made
 
 
@@ -32,7 +34,7 @@ def _reduce(self):
     if device.startswith("DISK"):
         device = None
     known = self.contiguous() if any(not isinstance(s, int) for s in self.shape) else self
-    return _rebuild, (known.tobytes(), known.shape, self.dtype, device, self.requires_grad)
+    return _rebuild, (known.tobytes(), known.shape, self.dtype, device, self.requires_grad, self.grad)
 
 
 def _format(self, spec):
