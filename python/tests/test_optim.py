@@ -191,11 +191,75 @@ def test_state_out_and_in(make, options, step):
         np.testing.assert_allclose(p.numpy(), expected, rtol=1e-4, atol=1e-6)
 
 
-@pytest.mark.parametrize("make, options, step", CASES, ids=IDS)
-def test_names_of_a_state(make, options, step):
-    """Only what it trains and remembers, not what it was made of."""
-    names = list(get_state_dict(make(parameters(), **options)))
-    assert {"params.0", "params.1", "lr"} <= set(names) and not [name for name in names if "_made_of" in name]
+ADAM = "params.0 params.1 lr b1_t b2_t m.0 m.1 v.0 v.1"
+NAMES = [  # as tinygrad has them: checkpoints of one are those of the other
+    (optim.SGD, {}, "params.0 params.1 lr"), (optim.SGD, {"momentum": 0.9}, "params.0 params.1 lr b.0 b.1"),
+    (optim.LARS, {}, "params.0 params.1 lr b.0 b.1"), (optim.Muon, {}, "params.0 params.1 lr b.0 b.1"),
+    (optim.Adam, {}, ADAM), (optim.AdamW, {}, ADAM), (optim.LAMB, {}, ADAM),
+]
+
+
+@pytest.mark.parametrize("make, options, names", NAMES)
+def test_names_of_a_state(make, options, names):
+    optimiser = make(parameters(), **options)
+    assert list(get_state_dict(optimiser)) == names.split()
+    assert [id(t) for t in optimiser.state()] == [id(t) for name, t in get_state_dict(optimiser).items() if name[:2] not in ("pa", "lr")]
+
+
+def test_names_of_the_state_of_a_group():
+    a, b = parameters()
+    group = optim.OptimizerGroup(optim.SGD([a], momentum=0.9), optim.Adam([b]))
+    assert list(get_state_dict(group)) == [
+        "optimizers.0.params.0", "optimizers.0.lr", "optimizers.0.b.0", "optimizers.1.params.0", "optimizers.1.lr", "optimizers.1.b1_t",
+        "optimizers.1.b2_t", "optimizers.1.m.0", "optimizers.1.v.0", "params.0", "params.1"]
+
+
+def test_values_of_a_state():
+    """Those that tinygrad has after three steps by gradients of 2 and 1."""
+    p = [Tensor.ones(1), Tensor.ones(1)]
+    adam, momentum = optim.Adam(p), optim.SGD(p, momentum=0.9)
+    for _ in range(3):
+        for optimiser in (adam, momentum):
+            optimiser.zero_grad()
+            (p[0] * 2 + p[1]).sum().backward()
+            optimiser.step()
+    state = {name: t.item() for name, t in get_state_dict(adam).items()}
+    expected = {"b1_t": 0.729, "b2_t": 0.997003, "m.0": 0.542, "m.1": 0.271, "v.0": 0.011988, "v.1": 0.002997}
+    assert {name: state[name] for name in expected} == pytest.approx(expected, rel=1e-5)
+    assert [t.item() for t in momentum.b] == pytest.approx([5.42, 2.71])
+
+
+def test_attributes():
+    params = parameters()
+    adam = optim.AdamW(params, 0.1, 0.8, 0.9, 1e-3, 0.5)
+    assert (adam.b1, adam.b2, adam.eps, adam.wd, adam.adam, adam.fused, adam.device) == (0.8, 0.9, 1e-3, 0.5, True, False, params[0].device)
+    assert adam.b1_t.tolist() == [1] and len(adam.m) == len(adam.v) == 2 and adam.buffers == []
+    muon = optim.Muon(params)
+    assert (muon.momentum, muon.wd, muon.nesterov, muon.classic, muon.ns_steps, muon.tcoef) == (0.95, 0.1, True, False, 5, 0)
+    assert isinstance(optim.SGD(params), optim.LARS) and isinstance(adam, optim.LAMB)
+
+
+def test_parameters_are_the_objects_that_were_given():
+    a, b = parameters()
+    fixed = Tensor([1.0], requires_grad=False)
+    optimiser = optim.SGD([a, b, fixed, a])
+    assert optimiser.params[0] is a and optimiser.params[1] is b and len(optimiser.params) == 2 and optimiser.buffers[0] is fixed
+    assert a in optimiser.params and optimiser.lr is optimiser.lr
+    lr = optimiser.lr
+    optimiser.lr = 0.5
+    assert optimiser.lr is lr and lr.item() == 0.5
+
+
+def test_small_steps_have_all_digits():
+    """Of 1 - b2**t, where b2**t is near 1."""
+    p = Tensor([1.0])
+    optimiser = optim.Adam([p], lr=0.25, b2=0.9999)
+    before = 1.0
+    for _ in range(5):
+        p.grad = Tensor([3.0])
+        optimiser.step()
+        assert before - p.item() == pytest.approx(0.25, abs=1e-6)
+        before = p.item()
 
 
 def test_group():
@@ -361,6 +425,7 @@ def test_pickles_and_copies_go_on_where_they_were(make, copied):
     optimiser.lr = 0.05
     other_model, other = copied((model, optimiser))
     assert type(other) is type(optimiser) and other.lr.tolist() == optimiser.lr.tolist()
+    assert other.params[0] is other_model.weight
     before = [w.numpy() for w in nn.state.get_parameters(model)]
     after = train(other_model, other, 3)
     for now, kept in zip(nn.state.get_parameters(model), before):

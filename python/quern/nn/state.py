@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 from quern._core import (
     Error,
-    Optimizer,
     ShapeError,
     Tensor,
     gguf_load,
@@ -32,10 +31,7 @@ def get_state_dict(obj, prefix: str = "", tensor_type=Tensor) -> dict[str, Tenso
             continue
         if id(value) in above:
             continue  # an object that holds itself
-        if isinstance(value, Optimizer):
-            own = [(key, part) for key, part in vars(value).items() if key != "_made_of"]  # the parameters again, for pickles
-            parts = [("params", value.params), ("lr", value.lr), ("state", value.state()), *own]
-        elif isinstance(value, (list, tuple)):
+        if isinstance(value, (list, tuple)):
             fields = getattr(value, "_fields", range(len(value)))
             parts = zip(fields, value)
         elif isinstance(value, dict):
