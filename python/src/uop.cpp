@@ -81,7 +81,13 @@ Arg arg_from(Op op, DType dtype, nb::handle h) {
     case ArgKind::Reduce:
       if (!is_tuple_of(2)) wrong_arg(op, "(op, axes)", h);
       return ReduceArg{op_of(part(0)), int_list(part(1)).values(), 1};
-    case ArgKind::Kernel: return KernelArg{text(h, what("the name of a kernel").c_str()), {}};
+    case ArgKind::Kernel:
+      if (is_tuple_of(2)) {
+        Texts opts;
+        if (!nb::try_cast(part(1), opts)) wrong_arg(op, "(name, opts), with opts as texts,", h);
+        return KernelArg{text(part(0), what("the name of a kernel").c_str()), opts};
+      }
+      return KernelArg{text(h, what("the name of a kernel, or (name, opts),").c_str()), {}};
     default: {
       const std::string given = text(h, what("nothing, or its text,").c_str());
       Lexer lexer(given);
@@ -192,7 +198,6 @@ void bind_uop(nb::module_& m) {
                   [](const UOp& u) { return nb::tuple(nb::cast(UOps(u.src().begin(), u.src().end()))); });
   uop.def_prop_ro("arg", [](const UOp& u) { return value_of(u.arg(), u.dtype()); });
   uop.def_prop_ro("tag", [](const UOp& u) { return value_of(u.tag(), u.dtype()); });
-  uop.def_prop_ro("shape", [](const UOp& u) { return to_python(shape_from(u.shape())); });
   uop.def_prop_ro("device", [](const UOp& u) { return nb::tuple(nb::cast(u.device())); });
   uop.def_prop_ro("ranges", [](const UOp& u) { return nb::tuple(nb::cast(u.ranges())); });
   uop.def_prop_ro("key", &UOp::key, "128 bits of the structure, the same in every process.");
@@ -240,8 +245,14 @@ void bind_uop(nb::module_& m) {
       "Everything it is made from, sources first, itself last.");
   uop.def("variables", &UOp::variables);
   uop.def_static(
-      "const", [](nb::handle type, nb::handle value) { return operand(value).constant(dtype(type)); },
-      "dtype"_a, "b"_a, "A constant.");
+      "const",
+      [](nb::handle value, nb::handle type) {
+        const bool dtype_first = nb::isinstance<DType>(value) || nb::isinstance<nb::str>(value);
+        const nb::handle number = dtype_first ? type : value, given = dtype_first ? value : type;
+        const Operand constant = operand(number);
+        return constant.constant(given.is_none() ? constant.dtype() : dtype(given));
+      },
+      "b"_a.none(), "dtype"_a = nb::none(), "A constant. The dtype may also stand first.");
   uop.def_static(
       "variable",
       [](const std::string& name, int64_t least, int64_t most, std::optional<DType> type) {
@@ -256,10 +267,10 @@ void bind_uop(nb::module_& m) {
         return UOp::range(end.uop(), id, *axis);
       },
       "end"_a, "axis_id"_a, "axis_type"_a = "LOOP", "A loop.");
-  uop.def_static("sink", [](const nb::args& src) { return UOp::sink(nodes("sink()", src)); }, "src"_a);
   uop.def_static(
       "parse", [](const std::string& text) { return parse(text); }, "text"_a, "A graph from its text.");
   bind_arithmetic(uop);
+  bind_kernel_nodes(uop);
   uop.def("__hash__", [](const UOp& u) { return static_cast<Py_hash_t>(u.hash() >> 1); });
   uop.def("__repr__", &UOp::text);
   m.def("rewrite_nodes", &rewritten, "root"_a, "rewrite"_a, "roots"_a, "bottom_up"_a, "name"_a);

@@ -18,7 +18,7 @@ UOp as_float(const UOp& u) {
 
 // A number beside a node has its dtype. For nothing else: no value.
 std::optional<UOp> beside(const UOp& u, nb::handle h) {
-  if (nb::isinstance<UOp>(h)) return instance<UOp>(h);
+  if (nb::isinstance<UOp>(h)) return loaded(instance<UOp>(h));
   if (!is_number(h)) return {};
   return operand(h).constant(u.dtype());
 }
@@ -29,7 +29,8 @@ struct Pair {
 
 // The same, where a float of Python makes a float of an integer, and a size takes the dtype of what stands
 // beside it.
-std::optional<Pair> together(const UOp& u, nb::handle h) {
+std::optional<Pair> together(const UOp& from, nb::handle h) {
+  const UOp u = loaded(from);
   const bool widens =
       is_number(h) && is_float_number(h) && !u.dtype().is_float() && has_arithmetic(u.dtype());
   const UOp node = widens ? as_float(u) : u;
@@ -134,15 +135,15 @@ void bind_arithmetic(UOpClass& uop) {
   uop.def("maximum", of_two([](const UOp& a, const UOp& b) { return max(a, b); }));
   uop.def("minimum", of_two([](const UOp& a, const UOp& b) { return min(a, b); }));
   uop.def("pow", of_two(&power));
-  uop.def("__neg__", [](const UOp& u) { return -u; });
-  uop.def("__invert__", [](const UOp& u) { return ~u; });
+  uop.def("__neg__", [](const UOp& u) { return -loaded(u); });
+  uop.def("__invert__", [](const UOp& u) { return ~loaded(u); });
   struct Unary {
     const char* name;
     Op op;
   };
   for (const Unary& unary : {Unary{"exp2", Op::EXP2}, Unary{"log2", Op::LOG2}, Unary{"sin", Op::SIN},
                              Unary{"sqrt", Op::SQRT}, Unary{"reciprocal", Op::RECIP}})
-    uop.def(unary.name, [op = unary.op](const UOp& u) { return UOp::alu(op, {as_float(u)}); });
+    uop.def(unary.name, [op = unary.op](const UOp& u) { return UOp::alu(op, {as_float(loaded(u))}); });
   uop.def("trunc", [](const UOp& u) { return u.dtype().is_float() ? UOp::alu(Op::TRUNC, {u}) : u; });
 
   // == asks whether two are one node, as for sets and dictionaries; != compares what they will be, as
@@ -154,7 +155,7 @@ void bind_arithmetic(UOpClass& uop) {
   uop.def(
       "__ne__",
       [](const UOp& u, nb::handle other) {
-        if (nb::isinstance<UOp>(other) && !has_arithmetic(u.dtype()))
+        if (nb::isinstance<UOp>(other) && !has_arithmetic(loaded(u).dtype()))
           return nb::object(nb::bool_(!same(u, instance<UOp>(other))));
         return of_two([](const UOp& a, const UOp& b) { return ne(a, b); })(u, other);
       },
@@ -170,9 +171,9 @@ void bind_arithmetic(UOpClass& uop) {
   uop.def(
       "alu",
       [](const UOp& u, Op op, const nb::args& others) {
-        UOps operands = {u};
+        UOps operands = {loaded(u)};
         for (nb::handle o : others) {
-          const std::optional<UOp> v = beside(u, o);
+          const std::optional<UOp> v = beside(operands[0], o);
           if (!v) wrong_type("a UOp or a number", o);
           operands.push_back(*v);
         }
@@ -185,8 +186,8 @@ void bind_arithmetic(UOpClass& uop) {
   uop.def(
       "where",
       [](const UOp& u, nb::handle yes, nb::handle no) {
-        const UOp known = nb::isinstance<UOp>(yes)  ? instance<UOp>(yes)
-                          : nb::isinstance<UOp>(no) ? instance<UOp>(no)
+        const UOp known = nb::isinstance<UOp>(yes)  ? loaded(instance<UOp>(yes))
+                          : nb::isinstance<UOp>(no) ? loaded(instance<UOp>(no))
                                                     : u;
         const std::optional<UOp> a = beside(known, yes), b = beside(known, no);
         if (!a) wrong_type("a UOp or a number", yes);

@@ -7,7 +7,8 @@ import pytest
 
 import quern
 from quern import Tensor, Variable, dtypes
-from quern.uop import Ops, PatternMatcher, UOp, UPat, graph_rewrite
+from quern.uop import AxisType, GroupOp, KernelInfo, Ops, PatternMatcher, UOp, UPat, graph_rewrite
+from quern.uop.ops import resolve, smax, smin, ssimplify, sym_infer
 
 
 def test_nodes():
@@ -98,3 +99,104 @@ def test_custom_kernel():
 def test_refused_nodes_are_freed():
     with pytest.raises(quern.SpecError):
         UOp(Ops.UNIQUE)
+
+
+def test_constants_in_both_orders():
+    assert UOp.const(2, dtypes.int32) == UOp.const(dtypes.int32, 2) == UOp.const(b=2, dtype="int32")
+    assert UOp.const(2.5).dtype == dtypes.default_float and UOp.const(True).dtype == dtypes.bool
+    n = Variable("n", 0, 9)
+    for pattern in (UPat.const(0), UPat.const(dtypes.index, 0), UPat.const(0, dtypes.index), UPat.const(None, 0)):
+        assert PatternMatcher([(UPat.var("x") + pattern, lambda x: x)]).rewrite(n + 0) == n
+    assert PatternMatcher([(UPat.var("x") + UPat.const(0, dtypes.int32), lambda x: x)]).rewrite(n + 0) is None
+
+
+def test_or_casted():
+    rules = PatternMatcher([(UPat.cvar("c").or_casted("found") + UPat.var("x"), lambda c, found, x: found)])
+    n = UOp.variable("n", 0, 9, dtypes.int32)
+    const = UOp.const(3, dtypes.int64)
+    assert rules.rewrite(const.cast(dtypes.int32) + n) == const.cast(dtypes.int32)
+    assert rules.rewrite(UOp.const(3, dtypes.int32) + n) == UOp.const(3, dtypes.int32)
+
+
+def test_groups_of_ops():
+    assert Ops.ADD in GroupOp.Commutative and Ops.SUB not in GroupOp.Commutative and Ops.SUB in GroupOp.Binary
+    assert GroupOp.Unary | GroupOp.Binary | GroupOp.Ternary == GroupOp.ALU and GroupOp.ALU < GroupOp.Elementwise < GroupOp.All
+    assert GroupOp.Movement == {Ops.RESHAPE, Ops.EXPAND, Ops.PAD, Ops.SHRINK, Ops.PERMUTE, Ops.FLIP}
+    assert GroupOp.Comparison == {Ops.CMPEQ, Ops.CMPNE, Ops.CMPLT, Ops.CMPLE} and GroupOp.Ternary == {Ops.WHERE, Ops.MULACC}
+    n = UOp.const(6)
+    for op in GroupOp.Associative:
+        assert n.alu(op, 3).alu(op, 2).simplify() == n.alu(op, n.const_like(3).alu(op, 2)).simplify()
+
+
+def test_sizes_as_ints():
+    n, m = Variable("n", 1, 9), Variable("m", 1, 9)
+    assert resolve(n > 20) is False and resolve(n > 5) is True and resolve(n > 5, False) is False and resolve(3) is True
+    assert ssimplify(n * 0 + 2) == 2 and (n - n).ssimplify() == 0 and ssimplify(7) == 7
+    assert smax(n, 3).vmin == 3 and smax(1, 5) == 5 and smin((n, 0)) == 0 and smax(n, m) == n.maximum(m).simplify()
+    assert sym_infer(n * 2 + m, {"n": 3, "m": 1}) == 7 and sym_infer(5, {}) == 5 and n.bind(4).sym_infer({}) == 4
+    assert (n.bind(4) + m).sym_infer({"n": 2, "m": 1}) == 3
+    with pytest.raises(ValueError, match="depends on the value of m"):
+        sym_infer(n + m, {"n": 3})
+    assert (n * 2 + 3).render() == "n * 2 + 3" and (n * 1).render() == "n" and (n * 1).render(simplify=False) == "n * 1"
+
+
+def test_memory_of_a_tensor():
+    x = Tensor([[1.0, 2.0], [3.0, 4.0]]).realize()
+    view = x.permute(1, 0).uop
+    assert view.base == x.uop.base and view.is_realized and not (x + 1).uop.is_realized
+    assert view.shape == (2, 2) == view.size() and view.size(-1) == 2 and view.flatten().shape == (4,)
+    with pytest.raises(quern.IndexError):
+        view.size(2)
+
+
+def test_kernels_as_tinygrad_writes_them():
+    def add(out, x):
+        i = UOp.range(x.size(0), 0)
+        return out[i].store(x[i] + 1).end(i).sink(arg=KernelInfo(name="add"))
+
+    def double(out, x):
+        i = UOp.range(4, 0)
+        return out[i].set(2 * x[i], end=i).sink(arg=KernelInfo("double", opts_to_apply=("UPCAST(0, 2)",)))
+
+    def total(out, x):
+        x = x.flatten()
+        i = UOp.range(x.size(0), 0, AxisType.REDUCE)
+        return out[0].set(x[i].reduce(i, arg=Ops.ADD)).sink()
+
+    def most(out, x):
+        i = UOp.range(4, 0, axis_type=AxisType.REDUCE)
+        return out.index(0).store((x[i] * x[i]).reduce(i, arg=Ops.MAX)).sink(arg="most")
+
+    def both(out, x):
+        i = UOp.range(4, 0)
+        return out[i].store((x[i] < 2.5).where(x[i], -x[i])).end(i).sink()
+
+    def places(out, x):
+        i = UOp.range(4, 0)
+        return out[i].store(i).end(i).sink()
+
+    x = Tensor([[1.0, 2.0], [3.0, 4.0]])
+    for kernel, size, expected in ((add, 4, [2, 3, 4, 5]), (double, 4, [2, 4, 6, 8]), (total, 1, [10]), (most, 1, [16]),
+                                   (both, 4, [1, 2, -3, -4]), (places, 4, [0, 1, 2, 3])):
+        assert Tensor.empty(size).custom_kernel(x, fxn=kernel)[0].tolist() == expected
+
+
+def test_wrong_kernels():
+    memory = []
+
+    def keep(out):
+        memory.append(out)
+        return out[0].store(1.0).sink()
+
+    assert Tensor.empty(1).custom_kernel(fxn=keep)[0].tolist() == [1]
+    for kind, text, call in (
+        (quern.ShapeError, "index: memory of a kernel has one axis, not 2", lambda: memory[0][0, 1]),
+        (quern.DTypeError, "index: expected memory of a kernel, got CONST", lambda: UOp.const(1)[0]),
+        (quern.DTypeError, "store: expected a place in memory", lambda: memory[0].store(1.0)),
+        (TypeError, "expected a UOp or a number for store", lambda: memory[0][0].store("a")),
+        (TypeError, "expected a UOp for end", lambda: memory[0].end(3)),
+        (TypeError, "expected a UOp for sink", lambda: UOp.sink(3)),
+        (TypeError, "not iterable", lambda: list(memory[0])),
+    ):
+        with pytest.raises(kind, match=text):
+            call()

@@ -1,7 +1,6 @@
 """Nodes, and rules that rewrite them, written in Python."""
 
-from quern._core import Ops, UOp
-from quern.uop.rules import PatternMatcher, UPat, graph_rewrite
+from quern.uop.ops import AxisType, GroupOp, KernelInfo, Ops, PatternMatcher, UOp, UPat, Variable, graph_rewrite
 
 
 def _parse(text: str) -> UOp:
@@ -10,12 +9,4 @@ def _parse(text: str) -> UOp:
 
 UOp.__reduce__ = lambda self: (_parse, (repr(self),))
 
-
-class Variable:
-    """An integer that is known later: Variable("n", 1, 4096).bind(17) is a size."""
-
-    def __new__(cls, name: str, min_val: int, max_val: int, dtype=None) -> UOp:
-        return UOp.variable(name, min_val, max_val, dtype)
-
-
-__all__ = ["Ops", "PatternMatcher", "UOp", "UPat", "Variable", "graph_rewrite"]
+__all__ = ["AxisType", "GroupOp", "KernelInfo", "Ops", "PatternMatcher", "UOp", "UPat", "Variable", "graph_rewrite"]

@@ -48,8 +48,10 @@ class UPat:
         return UPat(Ops.CONST, dtype=dtype, name=name)
 
     @staticmethod
-    def const(dtype, b):
-        """The constant that equals a number."""
+    def const(b, dtype=None):
+        """The constant that equals a number; the dtype may also stand first."""
+        if isinstance(b, (DType, str, tuple, list)) or b is None:
+            b, dtype = dtype, b
         return UPat(Ops.CONST, dtype=dtype, arg=b)
 
     @staticmethod
@@ -60,6 +62,10 @@ class UPat:
     def named(self, name):
         """The same, captured by a name."""
         return UPat(self.op, self.dtype, self.src, self.arg, name, self.allow_any_len)
+
+    def or_casted(self, name=None):
+        """This, or a CAST of it; the name is that of what is found."""
+        return UPat.any(self if name is None else self.named(name), UPat(Ops.CAST, src=(self,), name=name))
 
     def matches(self, node: UOp, known: dict):
         """Every way in which a node fits: dictionaries of what is captured, by name."""
