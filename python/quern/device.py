@@ -60,8 +60,14 @@ class _Devices:
             except _core.Error:
                 continue
 
+    def __init__(self):
+        self._open = {}
+
     def __getitem__(self, name: str) -> _OpenDevice:
-        return _OpenDevice(name)
+        known = self.canonicalize(_named(name))
+        if known not in self._open:
+            self._open[known] = _OpenDevice(known)
+        return self._open[known]
 
     def __repr__(self):
         return f"<Device DEFAULT={self.DEFAULT}>"

@@ -146,3 +146,18 @@ def least_upper_dtype(*given) -> DType:
 def to_dtype(dtype) -> DType:
     """A DType from one, or from its name."""
     return _core.as_dtype(dtype)
+
+
+def _to_np_dtype(dtype) -> type | None:
+    """The type of NumPy; None if it has none."""
+    import numpy
+
+    letter = _core.as_dtype(dtype).fmt
+    return None if letter is None else numpy.dtype(letter).type
+
+
+def _from_np_dtype(npdtype) -> DType:
+    """The DType of one of NumPy."""
+    import numpy
+
+    return _core.as_dtype(numpy.dtype(npdtype).name)

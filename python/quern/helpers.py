@@ -1,184 +1,52 @@
 """Settings for a while, counters of what ran, numbers of the environment, and small things that scripts need."""
 
-import collections
-import contextlib
+import ctypes
 import functools
+import getpass
 import itertools
 import operator
-import os
-import threading
+import pathlib
+import re
+import sys
+import tempfile
 
 from quern import _core
 from quern.download import fetch
 from quern.progress import Timing, tqdm, trange
-
-
-def _set(name, value):
-    """Sets a variable, and returns what it was. TRAINING is what Tensor.training says."""
-    if not isinstance(value, (int, str)):
-        raise TypeError(f"Context: {name} is {value!r}, expected a number or text")
-    if name != "TRAINING":
-        return _core.set_setting(name, value)
-    before, _core.Tensor.training = _core.Tensor.training, bool(value)
-    return before
-
-
-class _Settings(threading.local):
-    """What is set and not closed, the latest last: of a thread for TRAINING, as that is of each thread by itself."""
-
-    def __init__(self):
-        self.training = []
-
-
-_of_all_threads, _of_thread, _lock = collections.defaultdict(list), _Settings(), threading.RLock()
-
-
-class _Setting:
-    """A variable that is set until close(). What was set later and is still open goes back to what was before this one."""
-
-    def __init__(self, name, value):
-        with _lock:
-            self._name = name
-            self._before = _set(name, value)
-            self._open = _of_thread.training if name == "TRAINING" else _of_all_threads[name]
-            self._open.append(self)
-
-    def close(self):
-        with _lock:
-            at = self._open.index(self)
-            self._open.remove(self)
-            if at < len(self._open):
-                self._open[at]._before = self._before
-            else:
-                _set(self._name, self._before)
-
-
-# Variables of tinygrad that are about what quern does not have, or does by itself: setting them changes nothing.
-_OF_TINYGRAD = frozenset(
-    "ALLOW_TF32 ALLREDUCE_CAST CAPTURING FLOAT16 FUSE_ARANGE FUSE_OPTIM IMAGE LRU NO_MEMORY_PLANNER PICKLE_BUFFERS PROFILE"
-    " SCACHE TC TC_OPT TC_SELECT TRACEMETA USE_TC VIZ WINO".split())
-
-
-class Context(contextlib.ContextDecorator):
-    """Variables of quern (DEBUG, BEAM, NOOPT, ...) set until the end of a block: with Context(DEBUG=2): ..."""
-
-    def __init__(self, **values):
-        self._values = {name: value for name, value in values.items() if name not in _OF_TINYGRAD}
-        self._open = []
-
-    def __enter__(self):
-        opened = []
-        try:
-            for name, value in self._values.items():
-                opened.append(_Setting(name, value))
-        except BaseException:
-            for setting in reversed(opened):
-                setting.close()
-            raise
-        self._open.append(opened)
-        return self
-
-    def __exit__(self, *_):
-        if not self._open:
-            raise RuntimeError(f"{type(self).__name__}: the end of a block that was not begun")
-        for setting in reversed(self._open.pop()):
-            setting.close()
-
-
-class ContextVar:
-    """One variable of quern's: its name and its value."""
-
-    def __init__(self, name: str):
-        self.key = name
-
-    @property
-    def value(self):
-        """What is in force now."""
-        return int(_core.Tensor.training) if self.key == "TRAINING" else _core.setting(self.key)
-
-    def __bool__(self):
-        return bool(self.value)
-
-    def __int__(self):
-        return int(self.value)
-
-    def __eq__(self, other):
-        return self.value == other
-
-    def __ge__(self, other):
-        return self.value >= other
-
-    def __gt__(self, other):
-        return self.value > other
-
-    def __le__(self, other):
-        return self.value <= other
-
-    def __lt__(self, other):
-        return self.value < other
-
-    __hash__ = None
-
-    def __repr__(self):
-        return f"{self.key}={self.value}"
-
-
-_variables = {name: ContextVar(name) for name in (*_core.setting_names(), "TRAINING")}
+from quern.settings import Context, ContextVar, getenv, variables
 
 
 def __getattr__(name):  # quern.helpers.DEBUG and the others
     try:
-        return _variables[name]
+        return variables[name]
     except KeyError:
         raise AttributeError(f"quern.helpers has no {name}") from None
 
 
-def getenv(key: str, default=0):
-    """A variable of the environment, as the type of the default."""
-    given = os.environ.get(key)
-    if given is None or default is None:
-        return default if given is None else given
-    try:
-        return type(default)(given)
-    except ValueError:
-        raise ValueError(f"getenv: {key} is {given!r}, expected {type(default).__name__}") from None
+def _counter(name: str, doc: str, unit=1):
+    def get(self):
+        return _core.counter(name) * unit
+
+    def put(self, value):
+        _core.set_counter(name, int(value / unit))
+
+    return property(get, put, doc=doc)
 
 
 class _GlobalCounters:
-    """What has run in this process, and how much memory is in use."""
+    """What has run in this process, and how much memory is in use. Counts may be set, to count from there."""
 
-    def __init__(self):
-        self._kernels = 0
-
-    @property
-    def kernel_count(self) -> int:
-        """Kernels that ran."""
-        return _core.counter("kernels")
-
-    @property
-    def global_ops(self) -> int:
-        """Arithmetic that was done, estimated."""
-        return _core.counter("operations")
-
-    @property
-    def global_mem(self) -> int:
-        """Bytes moved from and to memory, estimated."""
-        return _core.counter("bytes")
-
-    @property
-    def searches(self) -> int:
-        """Kernels whose optimisations were searched for."""
-        return _core.counter("searches")
+    kernel_count = _counter("kernels", "Kernels that ran.")
+    global_ops = _counter("operations", "Arithmetic that was done, estimated.")
+    global_mem = _counter("bytes", "Bytes moved from and to memory, estimated.")
+    time_sum_s = _counter("nanoseconds", "Seconds that kernels and copies took; of replays of a jit with DEBUG=2 only.", 1e-9)
+    searches = _counter("searches", "Kernels whose optimisations were searched for.")
+    mem_peak = _counter("mem_peak", "The most bytes that were in use.")
 
     @property
     def mem_used(self) -> int:
         """Bytes in use, on all devices."""
         return _core.counter("mem_used")
-
-    @property
-    def mem_peak(self) -> int:
-        """The most bytes that were in use."""
-        return _core.counter("mem_peak")
 
     @staticmethod
     def reset():
@@ -187,6 +55,7 @@ class _GlobalCounters:
 
 
 GlobalCounters = _GlobalCounters()
+OSX, WIN = sys.platform == "darwin", sys.platform == "win32"
 
 
 # ---- lists, numbers and text
@@ -268,7 +137,105 @@ def colored(st: str, color: str | None, background: bool = False) -> str:
     return f"\033[{code}m{st}\033[0m"
 
 
+def colorize_float(x: float) -> str:
+    """A ratio of times: green if it is less, red if it is more, yellow if it is about 1."""
+    return colored(f"{x:7.2f}x", "green" if x < 0.75 else "red" if x > 1.15 else "yellow")
+
+
+def ansistrip(s: str) -> str:
+    """Text without its colours."""
+    return re.sub("\x1b\\[[0-9;]*[mK]", "", s)
+
+
+def ansilen(s: str) -> int:
+    """How many characters of it are seen."""
+    return len(ansistrip(s))
+
+
+def size_to_str(s: int) -> str:
+    """A number of bytes: 1.46 KB."""
+    for power, unit in ((3, "GB"), (2, "MB"), (1, "KB")):
+        if s >= 1024**power:
+            return f"{s / 1024**power:.2f} {unit}"
+    return f"{s} B"
+
+
+def time_to_str(t: float, w: int = 8) -> str:
+    """A number of seconds, w wide: 10.00us."""
+    for least, scale, unit in ((10, 1, "s "), (1e-2, 1e3, "ms")):
+        if t > least:
+            return f"{t * scale:{w}.2f}{unit}"
+    return f"{t * 1e6:{w}.2f}us"
+
+
+def unwrap(x):
+    """What is not None."""
+    if x is None:
+        raise AssertionError("unwrap: expected something, got None")
+    return x
+
+
+def get_single_element(x):
+    """The one element of a list."""
+    if len(x) != 1:
+        raise AssertionError(f"get_single_element: expected one element, got {len(x)}")
+    return x[0]
+
+
+def merge_dicts(ds) -> dict:
+    """All of several dictionaries, which agree where they have the same keys."""
+    merged: dict = {}
+    for d in ds:
+        for key, value in d.items():
+            if merged.setdefault(key, value) != value:
+                raise RuntimeError(f"merge_dicts: {key!r} is {merged[key]!r} in one, {value!r} in another")
+    return merged
+
+
+def temp(x: str, append_user: bool = False) -> str:
+    """The path of a file in the folder for such that are for a while."""
+    return (pathlib.Path(tempfile.gettempdir()) / (f"{x}.{getpass.getuser()}" if append_user else x)).as_posix()
+
+
+def cdiv(x: int, y: int) -> int:
+    """x / y, rounded towards zero, as C does it; 0 by 0."""
+    return 0 if y == 0 else abs(x) // abs(y) * (1 if x * y >= 0 else -1)
+
+
+def cmod(x: int, y: int) -> int:
+    """What cdiv() leaves, which has the sign of x."""
+    return x - cdiv(x, y) * y
+
+
+def round_down(num: int, amt: int) -> int:
+    """The greatest multiple of amt that is not above num."""
+    return num // amt * amt
+
+
+def strides_for_shape(shape: tuple) -> tuple:
+    """How far apart elements along each axis are, in order; 0 along axes of one element."""
+    strides = list(itertools.accumulate(reversed(shape[1:]), operator.mul, initial=1))[::-1] if shape else []
+    return tuple(0 if size == 1 else stride for size, stride in zip(shape, strides))
+
+
+def to_mv(ptr: int, sz: int) -> memoryview:
+    """The bytes at an address, which have to stay there."""
+    return memoryview((ctypes.c_uint8 * sz).from_address(ptr)).cast("B")
+
+
+def from_mv(mv: memoryview, to_type=ctypes.c_char):
+    """An array of C over the same memory."""
+    return ctypes.cast(ctypes.addressof(to_type.from_buffer(mv)), ctypes.POINTER(to_type * len(mv))).contents
+
+
+def flat_mv(mv: memoryview) -> memoryview:
+    """The bytes of memory that has axes."""
+    return mv if len(mv) == 0 else mv.cast("B", shape=[mv.nbytes])
+
+
 __all__ = [
-    "Context", "ContextVar", "GlobalCounters", "Timing", "all_int", "all_same", "argfix", "argsort", "ceildiv", "colored", "dedup",
-    "fetch", "flatten", "fully_flatten", "getenv", "make_tuple", "partition", "prod", "round_up", "tqdm", "trange",
+    "OSX", "WIN", "Context", "ContextVar", "GlobalCounters", "Timing", "all_int", "all_same", "ansilen", "ansistrip", "argfix", "argsort",
+    "cdiv", "ceildiv", "cmod", "colored", "colorize_float", "dedup", "fetch", "flat_mv", "flatten", "from_mv", "fully_flatten",
+    "get_single_element", "getenv", "make_tuple", "merge_dicts", "partition", "prod", "round_down", "round_up", "size_to_str",
+    "strides_for_shape", "temp", "time_to_str", "to_mv", "tqdm", "trange", "unwrap",
 ]

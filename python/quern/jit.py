@@ -103,6 +103,23 @@ def _part(structure):
     return f"[{inside}]" if issubclass(kind, list) else f"({inside})"
 
 
+class CapturedJit:
+    """What a jit replays."""
+
+    def __init__(self, calls):
+        self._calls = calls
+
+    @property
+    def kernels(self) -> int:
+        """Kernels of a replay."""
+        return self._calls.kernels
+
+    @property
+    def memory_bytes(self) -> int:
+        """Memory that a replay needs between its kernels."""
+        return self._calls.memory_bytes
+
+
 class TinyJit:
     """The first call runs the function, the second remembers what it ran, later ones run that again on the tensors they
     are given. Tensors and sizes among the arguments may be others in each call; all else has to be the same."""
@@ -120,12 +137,14 @@ class TinyJit:
     def reset(self):
         """The next call is the first one again."""
         self._calls = _core.JitCalls()
+        self._captured = CapturedJit(self._calls)
         self._given = self._returned = self._kinds = None
+        self.cnt = 0  # calls since then
 
     @property
-    def captured(self) -> bool:
-        """Whether calls are replayed."""
-        return self._calls.is_captured
+    def captured(self) -> CapturedJit | None:
+        """What is replayed; None before."""
+        return self._captured if self._calls.is_captured else None
 
     @property
     def kernels(self) -> int:
@@ -162,6 +181,7 @@ class TinyJit:
         return self is other
 
     def __call__(self, *args, **kwargs):
+        self.cnt += 1
         # most calls: nothing but tensors and sizes, where they were when it was captured
         if not kwargs and tuple(map(type, args)) == self._kinds:
             if UOp in self._kinds:
@@ -196,7 +216,7 @@ class TinyJit:
         self._calls.run(parts.tensors, tuple(parts.dims), call)
         self._given = given
         kinds = tuple(map(type, args))
-        self._kinds = kinds if self.captured and not kwargs and set(kinds) <= {Tensor, UOp} else None
+        self._kinds = kinds if self._calls.is_captured and not kwargs and set(kinds) <= {Tensor, UOp} else None
         return returned
 
 

@@ -16,6 +16,28 @@ const DType* the_scalar(DType dtype) {
   return dtype == dtype.scalar() ? &all[static_cast<size_t>(dtype.kind())] : nullptr;
 }
 
+namespace {
+
+// The letter that the modules struct and array have for it.
+nb::object letter(DType d) {
+  static constexpr std::pair<Scalar, const char*> kLetters[] = {
+      {Scalar::Bool, "?"},   {Scalar::Int8, "b"},    {Scalar::UInt8, "B"},   {Scalar::Int16, "h"},
+      {Scalar::UInt16, "H"}, {Scalar::Int32, "i"},   {Scalar::UInt32, "I"},  {Scalar::Int64, "q"},
+      {Scalar::UInt64, "Q"}, {Scalar::Float16, "e"}, {Scalar::Float32, "f"}, {Scalar::Float64, "d"}};
+  for (const auto& [scalar, text] : kLetters)
+    if (d == DType(scalar)) return nb::str(text);
+  return nb::none();
+}
+
+// From bool, 0, to float64: the order in which one is converted to another.
+int priority(DType d) {
+  if (d.is_void() || d.is_index()) return -1;
+  if (d.is_bool()) return 0;
+  return static_cast<int>(d.kind()) - static_cast<int>(Scalar::Index) + (d.is_float() ? 1 : 0);
+}
+
+}  // namespace
+
 void bind_dtype(nb::module_& m) {
   nb::class_<DType>(m, "DType", "The type of the elements of a tensor.")
       .def(nb::new_([](const std::string& name) { return dtype(nb::str(name.c_str())); }), "name"_a)
@@ -29,6 +51,14 @@ void bind_dtype(nb::module_& m) {
       .def_prop_ro("is_int", &DType::is_int)
       .def_prop_ro("is_unsigned", &DType::is_unsigned)
       .def_prop_ro("is_bool", &DType::is_bool)
+      .def_prop_ro("fmt", &letter, "Its letter in the module struct, such as 'f'; None if it has none.")
+      .def_prop_ro("priority", &priority, "Its place in the order from bool to float64.")
+      .def(
+          "__lt__",
+          [](DType a, DType b) {
+            return std::pair(priority(a), a.lanes()) < std::pair(priority(b), b.lanes());
+          },
+          "other"_a)
       .def("_min", [](DType d) { return number_of(min_value(d), d); })
       .def("_max", [](DType d) { return number_of(max_value(d), d); })
       .def("_epsilon", [](DType d) { return epsilon(d); })

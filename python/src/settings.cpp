@@ -30,6 +30,24 @@ nb::object set_setting(const std::string& name, nb::handle value) {
   return nb::int_(before);
 }
 
+struct Counter {
+  const char* name;
+  std::atomic<int64_t>* value;
+};
+
+std::atomic<int64_t>& counter(const std::string& name) {
+  static const Counter counters[] = {{"kernels", &GlobalCounters::kernels},
+                                     {"operations", &GlobalCounters::operations},
+                                     {"bytes", &GlobalCounters::bytes},
+                                     {"searches", &GlobalCounters::searches},
+                                     {"mem_used", &GlobalCounters::mem_used},
+                                     {"mem_peak", &GlobalCounters::mem_peak},
+                                     {"nanoseconds", &GlobalCounters::nanoseconds}};
+  for (const Counter& c : counters)
+    if (name == c.name) return *c.value;
+  throw ValueError("there is no counter " + name);
+}
+
 }  // namespace
 
 void bind_device(nb::module_& m) {
@@ -55,19 +73,8 @@ void bind_settings(nb::module_& m) {
   m.def("set_setting", &set_setting, "name"_a, "value"_a,
         "Sets one, in all threads, and returns what it was.");
 
-  struct Counter {
-    const char* name;
-    std::atomic<int64_t>* value;
-  };
-  static const Counter counters[] = {
-      {"kernels", &GlobalCounters::kernels},   {"operations", &GlobalCounters::operations},
-      {"bytes", &GlobalCounters::bytes},       {"searches", &GlobalCounters::searches},
-      {"mem_used", &GlobalCounters::mem_used}, {"mem_peak", &GlobalCounters::mem_peak}};
-  m.def("counter", [](const std::string& name) {
-    for (const Counter& c : counters)
-      if (name == c.name) return c.value->load();
-    throw ValueError("there is no counter " + name);
-  });
+  m.def("counter", [](const std::string& name) { return counter(name).load(); });
+  m.def("set_counter", [](const std::string& name, int64_t value) { counter(name) = value; });
   m.def("reset_counters", &GlobalCounters::reset);
   m.def("clear_schedule_cache", &clear_schedule_cache);
 }

@@ -182,6 +182,7 @@ void run_schedule(const Prepared& prepared, const UOps& memory, const VariableVa
     }
     GlobalCounters::operations += ran.operations;
     GlobalCounters::bytes += ran.bytes;
+    GlobalCounters::nanoseconds += static_cast<int64_t>(ran.seconds * 1e9);
     if (env::DEBUG() >= 2)
       std::fputs(describe_run(step, ran.seconds, ran.operations, ran.bytes, ran.opts).c_str(), stderr);
   }

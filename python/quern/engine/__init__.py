@@ -1,0 +1,1 @@
+"""Modules that scripts for tinygrad import from: what they have is elsewhere in quern, too."""
