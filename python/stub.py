@@ -14,7 +14,7 @@ subprocess.run([sys.executable, "-m", "nanobind.stubgen", "-q", "-i", folder, "-
 def outside(signature):
     """In a class with methods int(), float() and bool(), these words would mean the methods."""
     name, rest = signature.group().split("(", 1)
-    rest = rest.replace("dtype: DType |", "dtype: DType | str |").replace("| None | None", "| None")
+    rest = rest.replace("dtype: DType |", "dtype: DType | str |")
     return name + "(" + re.sub(r"(?<![\w.])(int|float|bool)\b", r"builtins.\1", rest)
 
 

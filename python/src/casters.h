@@ -89,7 +89,7 @@ QUERN_CASTER(
     static handle from_cpp(const quern::Shape& s, rv_policy, cleanup_list*) {
       return quern::python::to_python(s).release();
     });
-QUERN_CASTER(quern::IntList, "int | tuple[int, ...] | None", int_list);
+QUERN_CASTER(quern::IntList, "int | tuple[int, ...]", int_list);
 #undef QUERN_CASTER
 
 // An object for each scalar type, so that `x.dtype is dtypes.float32` holds.

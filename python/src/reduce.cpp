@@ -5,6 +5,17 @@ namespace quern::python {
 
 using namespace nb::literals;
 
+namespace {
+
+// f(axis=..., ...), and the same with the name that PyTorch has for it: f(dim=..., ...)
+template <class F, class Axis, class... Others>
+void along(TensorClass& tensor, const char* name, F f, const Axis& axis, const Others&... others) {
+  tensor.def(name, f, axis, others...);
+  tensor.def(name, f, nb::kw_only(), "dim"_a.none(), others...);
+}
+
+}  // namespace
+
 void bind_reduce(TensorClass& tensor) {
   struct Reduce {
     const char* name;
@@ -20,36 +31,37 @@ void bind_reduce(TensorClass& tensor) {
       {"logsumexp", &Tensor::logsumexp, "log(sum(exp(x))), without overflow."},
   };
   for (const Reduce& r : kReduces)
-    tensor.def(
-        r.name,
+    along(
+        tensor, r.name,
         [f = r.function](const Tensor& x, const Axes& axes, bool keepdim) { return (x.*f)(axes, keepdim); },
         "axis"_a = nb::none(), "keepdim"_a = false, r.doc);
   const auto axis = "axis"_a = nb::none();
   const auto keepdim = "keepdim"_a = false;
   const auto dtype = "dtype"_a = nb::none();
-  tensor.def("sum", &Tensor::sum, axis, keepdim, dtype,
-             "The sum, over all axes or those given, computed in `dtype`.");
-  tensor.def("prod", &Tensor::prod, axis, keepdim, dtype, "The product, over all axes or those given.");
+  along(tensor, "sum", &Tensor::sum, axis, keepdim, dtype,
+        "The sum, over all axes or those given, computed in `dtype`.");
+  along(tensor, "prod", &Tensor::prod, axis, keepdim, dtype, "The product, over all axes or those given.");
   const auto correction = "correction"_a = 1.0;
-  tensor.def("var", &Tensor::var, axis, keepdim, correction, "The variance; divided by n - correction.");
-  tensor.def("std", &Tensor::std, axis, keepdim, correction, "The standard deviation; see var().");
-  tensor.def("var_mean", &Tensor::var_mean, axis, keepdim, correction, "The variance and the mean.");
-  tensor.def("std_mean", &Tensor::std_mean, axis, keepdim, correction,
-             "The standard deviation and the mean.");
-  tensor.def("argmax", &Tensor::argmax, axis, keepdim, "Where the greatest element is, the first of equals.");
-  tensor.def("argmin", &Tensor::argmin, axis, keepdim, "Where the least element is, the first of equals.");
+  along(tensor, "var", &Tensor::var, axis, keepdim, correction, "The variance; divided by n - correction.");
+  along(tensor, "std", &Tensor::std, axis, keepdim, correction, "The standard deviation; see var().");
+  along(tensor, "var_mean", &Tensor::var_mean, axis, keepdim, correction, "The variance and the mean.");
+  along(tensor, "std_mean", &Tensor::std_mean, axis, keepdim, correction,
+        "The standard deviation and the mean.");
+  along(tensor, "argmax", &Tensor::argmax, axis, keepdim,
+        "Where the greatest element is, the first of equals.");
+  along(tensor, "argmin", &Tensor::argmin, axis, keepdim, "Where the least element is, the first of equals.");
   const auto last = "axis"_a = -1;
-  tensor.def("softmax", &Tensor::softmax, last, dtype, "exp(x) / sum(exp(x)) along an axis.");
-  tensor.def("softmin", &Tensor::softmin, last, dtype, "softmax(-x).");
-  tensor.def("log_softmax", &Tensor::log_softmax, last, dtype, "log(softmax(x)), without overflow.");
+  along(tensor, "softmax", &Tensor::softmax, last, dtype, "exp(x) / sum(exp(x)) along an axis.");
+  along(tensor, "softmin", &Tensor::softmin, last, dtype, "softmax(-x).");
+  along(tensor, "log_softmax", &Tensor::log_softmax, last, dtype, "log(softmax(x)), without overflow.");
   tensor.def("normalize", &Tensor::normalize, "p"_a = 2.0, "dim"_a = 1, "eps"_a = 1e-12,
              "Divided by its p-norm along an axis, which is at least eps.");
   const auto first = "axis"_a = 0;
-  tensor.def("cumsum", &Tensor::cumsum, first, "The sum of all elements up to each, along an axis.");
-  tensor.def("cumprod", &Tensor::cumprod, first, "The product of all elements up to each.");
-  tensor.def("cummax", &Tensor::cummax, first, "The greatest element so far, and where it is.");
-  tensor.def("cummin", &Tensor::cummin, first, "The least element so far, and where it is.");
-  tensor.def("logcumsumexp", &Tensor::logcumsumexp, first, "log(cumsum(exp(x))), without overflow.");
+  along(tensor, "cumsum", &Tensor::cumsum, first, "The sum of all elements up to each, along an axis.");
+  along(tensor, "cumprod", &Tensor::cumprod, first, "The product of all elements up to each.");
+  along(tensor, "cummax", &Tensor::cummax, first, "The greatest element so far, and where it is.");
+  along(tensor, "cummin", &Tensor::cummin, first, "The least element so far, and where it is.");
+  along(tensor, "logcumsumexp", &Tensor::logcumsumexp, first, "log(cumsum(exp(x))), without overflow.");
 }
 
 }  // namespace quern::python

@@ -12,6 +12,7 @@ SCRIPT = """
 from quern import Tensor, TinyJit, dtypes, nn
 
 x: Tensor = Tensor.rand(2, 3) + 1
+s: Tensor = x.sum(dim=0).softmax(dim=-1)
 y: Tensor = (2 * x).sum(axis=0, keepdim=True, dtype="float32").reshape(3).relu()
 layer = nn.Linear(3, 4)
 z: Tensor = layer(x).softmax()
@@ -41,5 +42,6 @@ def test_mypy_finds_what_is_wrong_and_nothing_else(tmp_path):
     ran = subprocess.run([sys.executable, "-m", "mypy", "--follow-imports=silent", "--cache-dir", tmp_path / "cache", script], check=False,
                          capture_output=True, text=True, env=env)
     found = [line.split(":")[1] for line in ran.stdout.splitlines() if ": error:" in line]
+    found = list(dict.fromkeys(found))  # a wrong call of what can be called in two ways is two errors
     first = SCRIPT.splitlines().index("x.no_such_function()") + 1
     assert found == [str(first), str(first + 1), str(first + 2)], ran.stdout + ran.stderr
