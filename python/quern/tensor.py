@@ -22,7 +22,7 @@ def _iterate(self):
     return (self[i] for i in range(len(self)))
 
 
-def _rebuild(data, shape, dtype, device, requires_grad, grad):
+def _rebuild(data, shape, dtype, device, requires_grad, grad=None):
     made = Tensor(data, dtype=dtype, device=device).reshape(shape)
     made.requires_grad = requires_grad
     made.grad = grad

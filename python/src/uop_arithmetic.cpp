@@ -1,6 +1,4 @@
 // Arithmetic of UOps and numbers, and the number that a UOp is if its variables do not matter.
-#include <cmath>
-
 #include "python/src/uop.h"
 
 namespace quern::python {
