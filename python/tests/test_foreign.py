@@ -40,7 +40,8 @@ def test_bytes_in_the_other_order(dtype):
     assert Tensor(np.array(5, dtype)).item() == 5
 
 
-@pytest.mark.parametrize("value", [np.int64(2**40), np.uint64(2**64 - 1), np.int8(-1), np.bool_(True), np.float16(0.5), np.float32(2.5), np.float64(0.1)], ids=repr)
+@pytest.mark.parametrize(
+    "value", [np.int64(2**40), np.uint64(2**64 - 1), np.int8(-1), np.bool_(True), np.float16(0.5), np.float32(2.5), np.float64(0.1)], ids=repr)
 def test_scalars_of_numpy_keep_their_dtype(value):
     made = Tensor(value)
     assert made.dtype.name == value.dtype.name and made.shape == () and made.item() == value
@@ -231,6 +232,13 @@ def test_lists_of_any_number_of_axes():
     while isinstance(found, list):
         (found,), depth = found, depth + 1
     assert (found, depth) == (1, 100_000)
+    assert repr(most.contiguous().realize()).endswith("1" + "]" * 64 + ">") and repr(Tensor.ones(*[1] * 100_000).contiguous().realize()).endswith(" [...]>")
     for shape in ((), (0,), (2, 0, 3), (0, 2), (2, 3, 4)):
         numbers = np.arange(np.prod(shape, dtype=int)).reshape(shape)
         assert Tensor(numbers).tolist() == numbers.tolist()
+
+
+def test_text_of_many_empty_rows():
+    rows = ",\n ".join(["[]"] * 3)
+    assert repr(Tensor.zeros(2**62, 0).realize()) == f"<Tensor CPU float32 ({2**62}, 0)\n[{rows},\n ...,\n {rows}]>"
+    assert repr(Tensor.zeros(2, 0).realize()) == "<Tensor CPU float32 (2, 0)\n[[],\n []]>"

@@ -11,21 +11,24 @@
 namespace quern {
 namespace {
 
-constexpr int64_t kMostElements = 1000;  // more than that: only the edges of each axis
+constexpr int64_t kMostElements = 1000;  // more than that, or as many brackets: only the edges of each axis
 constexpr int64_t kEdge = 3;
+constexpr size_t kMostAxes = 64;  // more than that: nothing
 
 class Printer {
  public:
   Printer(Ints shape, DType dtype, const std::vector<std::byte>& bytes)
       : shape_(std::move(shape)), dtype_(dtype), bytes_(bytes) {
-    int64_t count = 1;
-    for (const int64_t s : shape_) count *= s;
+    wide count = 1;
+    for (const int64_t s : shape_) count = std::min<wide>(count * std::max<int64_t>(s, 1), kMostElements + 1);
     whole_ = count <= kMostElements;
-    for (size_t i = shape_.size(); i-- > 0;)
-      strides_.insert(strides_.begin(), i + 1 == shape_.size() ? 1 : strides_[0] * shape_[i + 1]);
+    strides_.resize(shape_.size());
+    int64_t stride = bytes.empty() ? 0 : 1;
+    for (size_t i = shape_.size(); i-- > 0; stride *= shape_[i]) strides_[i] = stride;
   }
 
   std::string text() {
+    if (shape_.size() > kMostAxes) return "[...]";
     visit(0, 0, [&](int64_t at) { width_ = std::max(width_, element(at).size()); });
     print(0, 0);
     return out_;

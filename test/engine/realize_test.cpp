@@ -305,6 +305,18 @@ TEST(Data, Printing) {
   EXPECT_EQ(out.str(), "[[0, 1, 2],\n [3, 4, 5]]\n2.5\n[   0,    1,    2, ..., 1997, 1998, 1999]");
 }
 
+TEST(Data, PrintingOfEmptyRowsAndOfManyAxes) {
+  std::ostringstream out;
+  out << Tensor::zeros({2, 0}) << "\n" << Tensor::zeros({int64_t{1} << 62, 0}) << "\n";
+  out << Tensor::full(Shape(65, Dim(1)), 1.0);
+  EXPECT_EQ(out.str(), "[[],\n []]\n[[],\n [],\n [],\n ...,\n [],\n [],\n []]\n[...]");
+}
+
+TEST(Data, ValuesThatTakeTooManyBytes) {
+  const Tensor huge = Tensor::full({int64_t{1} << 31, int64_t{1} << 31}, 1.0);
+  EXPECT_THAT(error_of([&] { (void)huge.to_vector<float>(); }), HasSubstr("take more than 2^63 bytes"));
+}
+
 TEST(Data, ScheduleAsText) {
   EXPECT_THAT((counting({4}) + 1.0).schedule(), HasSubstr("kernel e_4"));
   EXPECT_EQ(counting({4}).schedule(), "");
