@@ -134,7 +134,8 @@ struct JitCalls::Captured {
   }
   static const UOp& memory_under_states(const UOp& state) {
     const UOp* u = &state;
-    while (u->op() != Op::BUFFER && !u->src().empty()) u = &u->src(0);
+    while (u->op() != Op::BUFFER && !u->src().empty())
+      u = u->op() == Op::AFTER ? &memory_under(*u) : &u->src(0);
     return *u;
   }
 

@@ -27,7 +27,7 @@ UOp without_binds(const UOp& u, bool values) {
 UOp buffer_under(const UOp& x) {
   const UOp* u = &x;
   while (is_movement(u->op()) || u->op() == Op::AFTER || u->op() == Op::SLICE || u->op() == Op::MULTI)
-    u = &u->src(0);
+    u = u->op() == Op::AFTER ? &memory_under(*u) : &u->src(0);
   return u->op() == Op::BUFFER ? *u : UOp();
 }
 

@@ -10,7 +10,8 @@ namespace quern::detail {
 struct Derived {
   std::atomic<const UOps*> shape{nullptr};
   std::atomic<const UOps*> ranges{nullptr};
-  std::atomic<const UOp*> place{nullptr};  // a source, of this node or below it, that names the device
+  std::atomic<const UOp*> place{nullptr};   // a source, of this node or below it, that names the device
+  std::atomic<const UOp*> memory{nullptr};  // the same that an AFTER is about
   ~Derived() {
     delete shape.load();   // NOLINT(cppcoreguidelines-owning-memory)
     delete ranges.load();  // NOLINT(cppcoreguidelines-owning-memory)

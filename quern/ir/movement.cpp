@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "quern/ir/derived.h"
+
 namespace quern {
 namespace {
 
@@ -170,6 +172,24 @@ UOp full(Sources sizes, const UOp& constant) {
 const UOp& base_of(const UOp& x) {
   const UOp* u = &x;
   while (is_movement(u->op())) u = &u->src(0);
+  return *u;
+}
+
+// Memory that is written n times is asked for at each of them: what is found is kept for all on the way.
+const UOp& memory_under(const UOp& x) {
+  constexpr int kShort = 4;
+  const auto known = [](const UOp& u) {
+    return detail::derived_of(u.node()).memory.load(std::memory_order_acquire);
+  };
+  const UOp* u = &x;
+  for (int steps = 0; steps < kShort && u->op() == Op::AFTER; steps++) u = &u->src(0);
+  if (u->op() != Op::AFTER) return *u;
+  while (u->op() == Op::AFTER) {
+    const UOp* memory = known(*u);
+    u = memory != nullptr ? memory : &u->src(0);
+  }
+  for (const UOp* after = &x; after->op() == Op::AFTER && known(*after) == nullptr; after = &after->src(0))
+    detail::derived_of(after->node()).memory.store(u, std::memory_order_release);
   return *u;
 }
 

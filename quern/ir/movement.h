@@ -40,6 +40,9 @@ UOp full(Sources sizes, const UOp& constant);
 // What is under movement ops: the node that computes or holds the values.
 const UOp& base_of(const UOp& x);
 
+// What AFTERs are about: the node that a chain of them begins at, however long it is.
+const UOp& memory_under(const UOp& x);
+
 // Views, whose elements are elements of what is under them: movement ops but for PADs that can be seen, and
 // what says that gradients end. What is under them; and the view without the ends of gradients.
 bool is_view(const UOp& x);

@@ -260,20 +260,28 @@ class Splitter {
       for (const UOp& used : kernels_[k].states)
         for (const UOp& state : states_under(used)) {
           readers[state].push_back(k);
-          for (const UOp* s = &state; s->op() == Op::AFTER; s = &s->src(0)) effects_of(*s, waits_[k]);
+          wait_for(state, waits_[k]);
         }
     for (const UOp& after : states_) {
       std::vector<size_t> writers;
       effects_of(after, writers);
       for (size_t reader : readers[after.src(0)])
-        for (size_t writer : writers)
-          if (reader != writer && !is_effect_on(reader, after)) waits_[writer].push_back(reader);
+        if (std::ranges::find(writers, reader) == writers.end())
+          for (size_t writer : writers) waits_[writer].push_back(reader);
     }
   }
-  bool is_effect_on(size_t kernel, const UOp& after) const {
-    std::vector<size_t> writers;
-    effects_of(after, writers);
-    return std::ranges::find(writers, kernel) != writers.end();
+
+  // For the effects that made a state, and those before them. An effect that itself uses the state before
+  // waits for the rest.
+  void wait_for(const UOp& state, std::vector<size_t>& waits) const {
+    for (const UOp* s = &state; s->op() == Op::AFTER; s = &s->src(0)) {
+      const size_t begin = waits.size();
+      effects_of(*s, waits);
+      for (size_t i = begin; i < waits.size(); i++)
+        for (const UOp& used : kernels_[waits[i]].states)
+          for (const UOp& before : states_under(used))
+            if (same(before, s->src(0))) return;
+    }
   }
 
   Steps in_order() {

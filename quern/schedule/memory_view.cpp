@@ -37,12 +37,6 @@ bool is_memory(const UOp& u) {
   return u.op() == Op::BUFFER || u.op() == Op::MSTACK || u.op() == Op::MSELECT || u.op() == Op::SLICE ||
          (u.op() == Op::PARAM && !u.dtype().is_ptr());
 }
-// What an AFTER stands for.
-const UOp& memory_under(const UOp& u) {
-  const UOp* m = &u;
-  while (m->op() == Op::AFTER) m = &m->src(0);
-  return *m;
-}
 UOps states_under(const UOp& used) {
   UOps states, open{used};
   while (!open.empty()) {

@@ -3,6 +3,7 @@
 
 #include <optional>
 
+#include "quern/ir/movement.h"
 #include "quern/ir/uop.h"
 
 namespace quern {
@@ -20,8 +21,7 @@ bool is_whole_memory(const UOp& x);
 
 // ---- as kernels see it
 
-bool is_memory(const UOp& u);           // global memory: a BUFFER, or what stands for one
-const UOp& memory_under(const UOp& u);  // what AFTERs are about
-UOps states_under(const UOp& used);     // BUFFERs and AFTERs that a SLICE, MSELECT or MSTACK is made from
+bool is_memory(const UOp& u);        // global memory: a BUFFER, or what stands for one
+UOps states_under(const UOp& used);  // BUFFERs and AFTERs that a SLICE, MSELECT or MSTACK is made from
 
 }  // namespace quern

@@ -228,20 +228,32 @@ class Planner {
   uint32_t add_use(const UOp& u, Use use) {
     std::vector<Use>& uses = plan_.of(u).uses;
     auto scope = [&](int i) -> const Scope& { return plan_.scopes[static_cast<size_t>(i)]; };
-    for (size_t i = 0; i < uses.size(); i++)
-      if (scope(uses[i].scope).nest == scope(use.scope).nest &&
-          std::ranges::equal(uses[i].index, use.index)) {
-        if (scope(use.scope).loops.size() > scope(uses[i].scope).loops.size()) uses[i].scope = use.scope;
-        return static_cast<uint32_t>(i);
-      }
+    const int nest = scope(use.scope).nest;
+    auto is_shared = [&](Use& known) {
+      if (scope(known.scope).nest != nest || !std::ranges::equal(known.index, use.index)) return false;
+      if (scope(use.scope).loops.size() > scope(known.scope).loops.size()) known.scope = use.scope;
+      return true;
+    };
+    const auto next = static_cast<uint32_t>(uses.size());
+    for (uint32_t i = 0; i < std::min(next, kFewUses); i++)
+      if (is_shared(uses[i])) return i;
+    if (next >= kFewUses) {
+      std::vector<uint32_t>& others = other_uses_[{u.node(), nest}];
+      for (const uint32_t i : others)
+        if (is_shared(uses[i])) return i;
+      others.push_back(next);
+    }
     uses.push_back(std::move(use));
-    return static_cast<uint32_t>(uses.size()) - 1;
+    return next;
   }
 
   Plan& plan_;
   const SpecOf& spec_of_;
   FactsOf facts_;
   std::map<UOp, UOps, bool (*)(const UOp&, const UOp&)> outer_of_;
+  // Of nodes that many kernels use, beyond the first few: by nest.
+  static constexpr uint32_t kFewUses = 16;
+  std::map<std::pair<const detail::Node*, int>, std::vector<uint32_t>> other_uses_;
 };
 
 }  // namespace

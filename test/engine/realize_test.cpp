@@ -141,6 +141,17 @@ TEST(Realize, ManyAssignmentsInOrder) {
   EXPECT_THAT(two.to_vector<float>(), ElementsAre(1, 7, 7, 4));
 }
 
+// Minutes, if each asked all those before it.
+TEST(Realize, ThousandsOfAssignmentsWaitForEachOther) {
+  constexpr int kWrites = 20'000;
+  const Tensor x = Tensor::from<int32_t>({0, 1}), y = Tensor::from<int32_t>({1, 1});
+  for (int i = 0; i < kWrites; i++) {
+    x.assign(x + y);
+    if (i % 100 == 0) y.assign(x - x + 1);
+  }
+  EXPECT_THAT(x.to_vector<int32_t>(), ElementsAre(kWrites, kWrites + 1));
+}
+
 TEST(Realize, OneKernelReadsMemoryBeforeItWritesThere) {
   const Tensor x = counting({2}), y = counting({2});
   const Tensor sum = x + y;

@@ -105,7 +105,7 @@ using Shared = std::shared_ptr<const Tensor>;
 bool is_memory(const UOp& u) { return u.op() == Op::BUFFER || u.op() == Op::PARAM; }
 
 // The memory that is seen through views and AFTERs; none if there is something that computes.
-UOp memory_under(const UOp& x) {
+UOp written_memory(const UOp& x) {
   const UOp* u = &x;
   while (is_movement(u->op()) || u->op() == Op::AFTER || u->op() == Op::SLICE) u = &u->src(0);
   return is_memory(*u) ? *u : UOp();
@@ -260,7 +260,7 @@ class Evaluator {
         tasks.push_back({&u->src(0), false});
       } else if (u->op() == Op::AFTER || u->op() == Op::GROUP) {
         for (size_t i = u->src().size(); i-- > 0;) tasks.push_back({&u->src(i), false});
-      } else if (u->op() == Op::STORE && memory_under(u->src(0)) == memory && !seen.contains(u->node())) {
+      } else if (u->op() == Op::STORE && written_memory(u->src(0)) == memory && !seen.contains(u->node())) {
         tasks.push_back({u, true});
         tasks.push_back({&u->src(0), false});
       }
@@ -289,7 +289,7 @@ class Evaluator {
   }
 
   Shared after_stores(const UOp& u) {
-    const UOp memory = memory_under(u);
+    const UOp memory = written_memory(u);
     if (!memory) return values_[u.src(0).node()];
     Stores before, stores;
     std::set<const detail::Node*> seen;
