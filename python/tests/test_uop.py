@@ -200,3 +200,20 @@ def test_wrong_kernels():
     ):
         with pytest.raises(kind, match=text):
             call()
+
+
+def test_graphs_that_are_no_tensors():
+    memory = Tensor([1.0, 2.0, 3.0, 4.0]).realize()
+    n, one = Variable("n", 0, 2), UOp.const(dtypes.index, 1)
+    part = lambda of, offset: UOp(Ops.SLICE, dtypes.float32, (of, offset), 2)
+    assert (Tensor(part(memory.uop, one)) + 1).tolist() == [3, 4]
+    for node in [
+        UOp(Ops.STATE, dtypes.float32, arg=0),
+        UOp(Ops.VECTORIZE, dtypes.float32, (memory.uop,)),
+        UOp(Ops.GEP, dtypes.float32, (memory.uop,), (0,)),
+        UOp.range(4, 0).cast(dtypes.float32),
+        part(memory.uop, n), part(memory.uop, n.bind(1)), part((memory + 1).uop, one), part(UOp.const(dtypes.float32, 1.0), one),
+    ]:
+        for tensor in (Tensor(node) + 1, Tensor(node).sum() if node.op is Ops.SLICE else Tensor(node) + Tensor([1.0])):
+            with pytest.raises(quern.SpecError, match="^tensor level: "):
+                tensor.numpy()

@@ -1,6 +1,7 @@
 // The table of requirements: first what holds of every op, then op by op, then level by level.
 #include <fmt/format.h>
 
+#include "quern/ir/movement.h"
 #include "quern/ir/spec.h"
 #include "quern/ir/spec_predicates.h"
 #include "quern/ir/spec_reduce.h"
@@ -227,6 +228,13 @@ constexpr Requirement kRequirements[] = {
     // tensor level
     {ops::all, at_tensor, "tensors hold scalars",
      [](const UOp& u) { return !u.dtype().is_ptr() && u.dtype().lanes() == 1; }},
+    {Op::SLICE, at_tensor, "a SLICE is a part of memory, from a constant offset on",
+     [](const UOp& u) {
+       const UOp& memory = memory_under(u.src(0));
+       return has_op(memory, {Op::BUFFER, Op::PARAM, Op::MULTI, Op::MSELECT, Op::MSTACK, Op::SLICE}) &&
+              u.src(1).simplify().is_int_const();
+     },
+     sources_found},
     {Op::REDUCE, at_tensor, "a REDUCE goes over axes, not over ranges",
      [](const UOp& u) { return reduced_over(u).empty(); }},
     {ops::all, at_tensor, "its shape fits", has_right_shape, shape_error},

@@ -41,6 +41,12 @@ std::vector<Step> with_bodies(std::vector<Step> steps, const UOps& bodies) {
   return steps;
 }
 
+// Of ops that functions of tensors make none can be where it must not. Others may be in what users made of
+// nodes, or in kernels of theirs.
+bool may_be_illegal(const UOp& sink) {
+  return !(sink.ops_below() - legal_ops(Level::tensor)).empty() || sink.ops_below().contains(Op::SLICE);
+}
+
 // Which memory stands in the way, and what is stored there.
 [[noreturn]] void refuse(const UOp& graph, const Steps& split) {
   std::string text = "no order of the kernels is right, whatever is copied";
@@ -65,6 +71,7 @@ std::vector<Step> with_bodies(std::vector<Step> steps, const UOps& bodies) {
 }  // namespace
 
 Schedule make_schedule(const UOp& sink, const SpecOf& spec_of) {
+  if (may_be_illegal(sink)) check(sink, Level::tensor);
   check_boundary(sink, Level::tensor, "tensors");
   // functions are inlined, or called as programs of their own
   const WithoutFunctions called = resolve_functions(sink);

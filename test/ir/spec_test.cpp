@@ -284,6 +284,10 @@ std::vector<Broken> broken() {
        "FLOORDIV(int32, int32)"},
 
       {at_tensor, "tensors hold scalars", vector, "of float32x4"},
+      {at_tensor, "a SLICE is a part of memory, from a constant offset on",
+       make(Op::SLICE, f32, {buffer(0, 9), n}, 4), "SLICE(BUFFER, DEFINE_VAR)"},
+      {at_tensor, "a SLICE is a part of memory, from a constant offset on",
+       make(Op::SLICE, f32, {tensor({9}) + tensor({9}), UOp::index(1)}, 4), "SLICE(ADD, CONST)"},
       {at_tensor, "a REDUCE goes over axes, not over ranges",
        make(Op::REDUCE, f32, {x, UOp::index(0)}, reduce(Op::ADD, {}, 1)), "REDUCE(float32, index)"},
       {at_tensor, "its shape fits", make(Op::RESHAPE, f32, {tensor({2, 6}), UOp::index(5)}),
