@@ -86,12 +86,6 @@ def test_counters_may_be_set():
     assert GlobalCounters.kernel_count > 0 and GlobalCounters.time_sum_s > 0 and GlobalCounters.global_ops > 0
     GlobalCounters.kernel_count = GlobalCounters.time_sum_s = GlobalCounters.global_ops = GlobalCounters.global_mem = 0
     assert (GlobalCounters.kernel_count, GlobalCounters.time_sum_s, GlobalCounters.global_ops, GlobalCounters.global_mem) == (0, 0, 0, 0)
-    jitted = TinyJit(lambda x: (x + 1).realize())
-    for _ in range(3):
-        jitted(Tensor([1.0]).realize())
-    GlobalCounters.time_sum_s = 0
-    jitted(Tensor([1.0]).realize())
-    assert GlobalCounters.time_sum_s > 0
     with pytest.raises(AttributeError):
         GlobalCounters.mem_used = 0
 

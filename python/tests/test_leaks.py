@@ -90,13 +90,9 @@ def new_jit():
         jit(a)
 
 
-class Refuses(nn.optim.SGD):
-    _made_of = property()
-
-
 def refused():
-    for wrong in (lambda: Tensor(array, requires_grad="yes"), lambda: Tensor([1, 2], requires_grad=True), lambda: Refuses([Tensor([1.0])])):
-        with pytest.raises((TypeError, AttributeError)):
+    for wrong in (lambda: Tensor(array, requires_grad="yes"), lambda: Tensor([1, 2], requires_grad=True), lambda: nn.optim.SGD([1.0])):
+        with pytest.raises(TypeError):
             wrong()
 
 
