@@ -54,9 +54,9 @@ def get_parameters(obj) -> list[Tensor]:
 
 
 def load_state_dict(model, state_dict: dict[str, Tensor], strict=True, verbose=True, consume=False, realize=True) -> list[Tensor]:
-    """Copies values into the tensors of a model, converted to their dtypes and devices. If strict, names of the model that are
-    missing are an error; shapes that differ always are. Nothing has changed then. verbose: prints which names are not used, and
-    which are missing."""
+    """Gives the tensors of a model these values, on the devices where they are; dtypes become those of what is loaded. If strict,
+    names of the model that are missing are an error; shapes that differ always are. Nothing has changed then. verbose: prints
+    which names are not used, and which are missing."""
     if not isinstance(state_dict, Mapping):
         raise TypeError(f"load_state_dict: expected a dictionary of tensors, got {type(state_dict).__name__}")
     into = get_state_dict(model)
@@ -78,7 +78,6 @@ def load_state_dict(model, state_dict: dict[str, Tensor], strict=True, verbose=T
         if name not in state_dict:
             continue
         value = state_dict.pop(name) if consume else state_dict[name]
-        value = value.cast(tensor.dtype)
         value = value.shard(tensor.device) if isinstance(tensor.device, tuple) else value.to(tensor.device)
         loaded.append(tensor.replace(value.contiguous()))
     if realize and loaded:
