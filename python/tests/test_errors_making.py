@@ -15,6 +15,7 @@ DTYPE = "expected a dtype, such as dtypes.float32 or 'float32', got "
 n = Variable("n", 1, 10)
 a = Tensor([1.0, 2.0]).realize()
 two = ("CPU:0", "CPU:1")
+image, kernel = Tensor.ones(1, 1, 8, 8), Tensor.ones(1, 1, 3, 3)
 
 
 def set_to(thing, name, value):
@@ -43,6 +44,20 @@ MAKING = [
     row(ShapeError, "ones: negative size in (-1,)", lambda: Tensor.ones(-1)),
     row(ShapeError, "zeros: negative size in (2, -3)", lambda: Tensor.zeros((2, -3))),
     row(ShapeError, f"ones: ({2**40}, {2**40}) has more than 2^63 elements", lambda: Tensor.ones(2**40, 2**40)),
+    row(quern.ValueError, f"randperm: {2**63 - 1} elements; there must be at most 2^30", lambda: Tensor.randperm(2**63 - 1)),
+    row(ShapeError, f"rand: ({2**63 - 1},) has more than 2^63 elements", lambda: Tensor.rand(2**63 - 1)),
+    row(ShapeError, f"randn: shape ({2**62},) is too large: at most 2^31 - 1 words", lambda: Tensor.randn(2**62)),
+    row(ShapeError, f"randint: shape ({2**31},) is too large: at most 2^31 - 1 words", lambda: Tensor.randint(2**31)),
+    row(ShapeError, f"pad: ({2**63 - 1},) has more than 2^63 elements", lambda: Tensor.ones(1).expand(2**62).cat(Tensor.ones(1).expand(2**62))),
+    row(ShapeError, f"pad: ({2**63 - 1},) has more than 2^63 elements", lambda: Tensor.ones(3).pad((2**63 - 4, 2**63 - 1))),
+    row(ShapeError, f"sort: axis -1 of ({2**62 + 1},) has more than 2^30 elements", lambda: Tensor.ones(1).expand(2**62 + 1).sort()),
+    row(ShapeError, f"cumsum: axis 0 of ({2**63 - 2},) has more than 2^40 elements", lambda: Tensor.ones(1).expand(2**63 - 2).cumsum()),
+    *(row(quern.ValueError, f"{name} is [{', '.join([str(2**63 - 1)] * times)}]; each must be at most 2^31", lambda call=call: call(2**63 - 1))
+      for name, times, call in (
+          ("conv2d: stride", 2, lambda n: image.conv2d(kernel, stride=n)), ("conv2d: dilation", 2, lambda n: image.conv2d(kernel, dilation=n)),
+          ("conv2d: padding", 1, lambda n: image.conv2d(kernel, padding=n)), ("max_pool2d: padding", 1, lambda n: image.max_pool2d(3, padding=n)),
+          ("conv_transpose2d: stride", 2, lambda n: image.conv_transpose2d(kernel, stride=n)),
+          ("max_unpool2d: the window", 2, lambda n: image.max_unpool2d(image.cast("int32"), n)))),
     row(TypeError, "expected a size: an int, or a UOp, got str", lambda: Tensor.ones(2, "a")),
     row(TypeError, "expected a size: an int, or a UOp, got float", lambda: Tensor.ones(2.5)),
     row(TypeError, "expected a Tensor or a number, got str", lambda: Tensor.full((2,), "a")),

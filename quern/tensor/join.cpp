@@ -94,7 +94,7 @@ std::vector<Tensor> Tensor::chunk(int64_t chunks, int64_t axis) const {
   if (chunks <= 0) throw ValueError(fmt::format("chunk: {} chunks; there must be at least 1", chunks));
   const int64_t at = resolve_axis("chunk", axis, ndim()), n = detail::int_size("chunk", *this, at);
   if (n == 0) return std::vector<Tensor>(static_cast<size_t>(chunks), *this);
-  return split((n + chunks - 1) / chunks, at);
+  return split((n - 1) / chunks + 1, at);
 }
 
 }  // namespace quern

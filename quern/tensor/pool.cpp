@@ -84,6 +84,7 @@ Ints padding_of(const char* who, const IntList& given, size_t n) {
   for (const int64_t v : p)
     if (v < 0)
       throw ValueError(fmt::format("{}: padding is [{}]; it must not be negative", who, fmt::join(p, ", ")));
+  check_window_numbers(who, "padding", p);
   Ints flat;  // (before, after) of the last axis, then of the one in front of it, ...
   if (p.size() == 1) return Ints(2 * n, p[0]);
   if (p.size() == n) {
@@ -226,8 +227,9 @@ Tensor Tensor::max_unpool2d(const Tensor& indices, const IntList& kernel, const 
                                            padding[2 * (n - 1 - i) + 1];
     if (size < 0) throw ShapeError(fmt::format("max_unpool2d: axis {} would have {} elements", i, size));
     out[front + i] = size;
-    places *= size;
   }
+  detail::checked_shape("max_unpool2d", out);
+  for (size_t i = 0; i < n; i++) places *= out[front + i].value();
   // Each place takes the value whose index it is; where windows overlap, both are the same maximum.
   const Tensor values = flatten(static_cast<int64_t>(front)).unsqueeze(-1);
   const Tensor index = indices.cast(dtypes::int64).flatten(static_cast<int64_t>(front)).unsqueeze(-1);

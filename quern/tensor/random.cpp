@@ -57,11 +57,28 @@ DType float_asked(const char* who, const Made& made) {
   return dtype;
 }
 
+// Of uint32 or uint64. Words are numbered (iota), which is a matter of their square.
+Tensor drawn_bits(const char* who, const Shape& shape, DType dtype) {
+  constexpr int64_t kMostWords = (int64_t{1} << 31) - 1;
+  const int64_t n = elements(who, shape), words = dtype == dtypes::uint64 ? n : n / 2 + n % 2;
+  if (n == 0) return Tensor::zeros(shape, {.dtype = dtype});
+  if (words > kMostWords)
+    throw ShapeError(
+        fmt::format("{}: shape {} is too large: at most 2^31 - 1 words of 64 bits can be drawn at once, "
+                    "it needs {}",
+                    who, shape_text(shape), words));
+  const Tensor word = random_words(words);
+  if (dtype == dtypes::uint64) return word.reshape(shape);
+  // The low halves of the words, then the high ones.
+  const Tensor halves = Tensor::cat({word.cast(dtypes::uint32), word.rshift(32).cast(dtypes::uint32)});
+  return halves.shrink({{{0, n}}}).reshape(shape);
+}
+
 // In [0, 1), in steps of 2^-24 (float64: 2^-53). Narrower floats have fewer bits, so that nothing rounds up
 // to 1.
-Tensor uniform_floats(const Shape& shape, DType dtype) {
+Tensor uniform_floats(const char* who, const Shape& shape, DType dtype) {
   const DType bits = dtype == dtypes::float64 ? dtypes::uint64 : dtypes::uint32;
-  const Tensor random = Tensor::random_bits(shape, {.dtype = bits});
+  const Tensor random = drawn_bits(who, shape, bits);
   const int kept = 1 - static_cast<int>(std::lround(std::log2(epsilon(dtype))));  // bits of the significand
   const DType computed = dtype == dtypes::float64 ? dtypes::float64 : dtypes::float32;
   return (random.rshift(bits.bits() - kept).cast(computed) * std::ldexp(1.0, -kept)).cast(dtype);
@@ -97,30 +114,24 @@ Tensor Tensor::random_bits(const Shape& shape, const Made& made) {
   const DType dtype = made.dtype.value_or(dtypes::uint32);
   if (dtype != dtypes::uint32 && dtype != dtypes::uint64)
     throw DTypeError(fmt::format("random_bits: needs uint32 or uint64, given {}", dtype.name()));
-  const int64_t n = elements("random_bits", shape);
-  if (n == 0) return detail::placed(zeros(shape, {.dtype = dtype}), made);
-  if (dtype == dtypes::uint64) return detail::placed(random_words(n).reshape(shape), made);
-  // The low halves of the words, then the high ones.
-  const int64_t words = (n + 1) / 2;
-  const Tensor word = random_words(words);
-  const Tensor halves = cat({word.cast(dtypes::uint32), word.rshift(32).cast(dtypes::uint32)});
-  return detail::placed(halves.shrink({{{0, n}}}).reshape(shape), made);
+  return detail::placed(drawn_bits("random_bits", shape, dtype), made);
 }
 
 Tensor Tensor::rand(const Shape& shape, const Made& made) {
-  return detail::placed(uniform_floats(shape, float_asked("rand", made)), made);
+  return detail::placed(uniform_floats("rand", shape, float_asked("rand", made)), made);
 }
 Tensor Tensor::uniform(const Shape& shape, double low, double high, const Made& made) {
   const DType dtype = made.dtype.value_or(default_float());
-  const Tensor r = uniform_floats(shape, dtype.is_float() && dtype.bits() > 32 ? dtype : dtypes::float32);
+  const Tensor r =
+      uniform_floats("uniform", shape, dtype.is_float() && dtype.bits() > 32 ? dtype : dtypes::float32);
   return detail::placed((r * (high - low) + low).cast(dtype), made);
 }
 
 // Box and Muller: two uniform numbers make one normal number. 1 - u is never 0.
 Tensor Tensor::randn(const Shape& shape, const Made& made) {
   const DType dtype = float_asked("randn", made), computed = detail::sum_dtype(dtype);
-  const Tensor angle = uniform_floats(shape, computed) * (2 * std::numbers::pi),
-               u = uniform_floats(shape, computed);
+  const Tensor angle = uniform_floats("randn", shape, computed) * (2 * std::numbers::pi),
+               u = uniform_floats("randn", shape, computed);
   return detail::placed((angle.cos() * ((1 - u).log() * -2).sqrt()).cast(dtype), made);
 }
 Tensor Tensor::normal(const Shape& shape, double mean, double std, const Made& made) {
@@ -136,7 +147,7 @@ Tensor Tensor::randint(const Shape& shape, int64_t low, int64_t high, const Made
   make_const(dtype, low), make_const(dtype, wide{high} - 1);  // both must be values of it
   // A remainder of 64 random bits: the bias is below high - low in 2^64.
   const auto range = static_cast<uint64_t>(wide{high} - wide{low});
-  const Tensor bits = random_bits(shape, {.dtype = dtypes::uint64});
+  const Tensor bits = drawn_bits("randint", shape, dtypes::uint64);
   const Tensor offset = bits.mod(detail::number(wide{range}, dtypes::uint64, {}));
   return detail::placed(
       (offset + detail::number(wide{static_cast<uint64_t>(low)}, dtypes::uint64, {})).cast(dtype), made);
@@ -168,6 +179,8 @@ Tensor Tensor::kaiming_normal(const Shape& shape, double a, const Made& made) {
 
 Tensor Tensor::randperm(int64_t n, const Made& made) {
   if (n < 0) throw ValueError(fmt::format("randperm: {} elements; there must be 0 or more", n));
+  if (n > int64_t{1} << 30)
+    throw ValueError(fmt::format("randperm: {} elements; there must be at most 2^30", n));
   return detail::placed(random_bits({n}).argsort().cast(made.dtype.value_or(default_int())), made);
 }
 

@@ -11,6 +11,7 @@ namespace quern {
 namespace {
 
 constexpr int64_t kScanBlock = 256;
+constexpr int64_t kMostScanned = int64_t{1} << 40;  // of which each sees those before it
 
 Tensor pad_last(const Tensor& x, const Dim& before, const Dim& after, const Operand& value) {
   std::vector<std::pair<Dim, Dim>> padding(static_cast<size_t>(x.ndim()), {Dim(0), Dim(0)});
@@ -66,6 +67,9 @@ Tensor scan_last(const Tensor& x, const Accumulation& a) {
 Tensor scan(const char* who, const Tensor& x, int64_t axis, const Accumulation& a) {
   if (x.ndim() == 0 && (axis == 0 || axis == -1)) return detail::own_value(x);
   const int64_t at = detail::resolve_axis(who, axis, x.ndim());
+  if (x.size(at).uop().vmax() > kMostScanned)
+    throw ShapeError(
+        fmt::format("{}: axis {} of {} has more than 2^40 elements", who, axis, shape_text(x.shape())));
   return detail::own_value(scan_last(x.transpose(at, -1), a).transpose(at, -1), x);
 }
 Tensor scan(const char* who, const Tensor& x, int64_t axis, Op op) {

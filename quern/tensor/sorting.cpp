@@ -11,6 +11,7 @@ using detail::select;
 // Short axes are sorted by counting, for each element, those that come before it; long ones by a bitonic
 // network.
 constexpr int64_t kCounted = 512;
+constexpr int64_t kMostSorted = int64_t{1} << 30;  // places are numbered up to the next power of two
 
 struct Sorted {
   Tensor values, places;
@@ -88,6 +89,9 @@ std::pair<Tensor, Tensor> Tensor::sort(int64_t axis, bool descending) const {
   if (ndim() == 0 && (axis == 0 || axis == -1))
     return {detail::own_value(*this), zeros({}, {.dtype = default_int()})};
   const int64_t at = detail::resolve_axis("sort", axis, ndim()), n = detail::int_size("sort", *this, at);
+  if (n > kMostSorted)
+    throw ShapeError(
+        fmt::format("sort: axis {} of {} has more than 2^30 elements", axis, shape_text(shape())));
   if (n <= 1) return {detail::own_value(*this), zeros(shape(), {.dtype = default_int()})};
   const Tensor moved = transpose(at, -1);
   const Sorted s = n <= kCounted ? by_counting(moved, descending) : by_network(moved, descending);

@@ -66,7 +66,7 @@ Shape checked_shape(const char* who, const Shape& shape) {
   }
   for (const Dim& d : shape) {
     elements *= d.uop().vmax();
-    if (elements > int_max(dtypes::int64))
+    if (elements >= int_max(dtypes::int64))  // a sum that is larger ends there, too
       throw ShapeError(fmt::format("{}: {} has more than 2^63 elements", who, shape_text(shape)));
   }
   return shape;
@@ -110,7 +110,17 @@ Ints per_axis(const char* who, const char* what, const IntList& given, size_t n,
     if (v < least)
       throw ValueError(
           fmt::format("{}: {} is [{}]; each must be at least {}", who, what, fmt::join(values, ", "), least));
+  check_window_numbers(who, what, values);
   return values;
+}
+
+// Products of two of them, and sums of those, are numbers.
+void check_window_numbers(const char* who, const char* what, const Ints& values) {
+  constexpr int64_t kMost = int64_t{1} << 31;
+  for (const int64_t v : values)
+    if (v > kMost)
+      throw ValueError(
+          fmt::format("{}: {} is [{}]; each must be at most 2^31", who, what, fmt::join(values, ", ")));
 }
 
 // ---- Broadcasting

@@ -28,6 +28,8 @@ int64_t int_size(const char* who, const Tensor& x, int64_t axis);
 // A list of one number for each of n axes: one stands for all, none for `fallback`.
 Ints per_axis(const char* who, const char* what, const IntList& given, size_t n, int64_t least,
               const IntList& fallback = {});
+void check_window_numbers(const char* who, const char* what,
+                          const Ints& values);  // ValueError for those beyond use
 
 Tensor part(const Tensor& x, int64_t axis, const Dim& begin, const Dim& end);  // [begin, end) of one axis
 // The one name of a device, by its form: the kind in capitals, no number for the first. Paths stay as they
