@@ -151,8 +151,13 @@ class IrTest(CommandTest):
         self.assertEqual(sorted(p.name for p in self.folder.iterdir()), ["input.ir", "rewrites.trace"])
 
     def test_trace_that_cannot_be_written(self):
-        for path in str(self.folder / "no folder" / "trace"), str(self.folder), "":
-            self.run_badly("ir", self.file("1 + 0\n"), "--trace", path, says=f"{path}: cannot be written: ")
+        nowhere = str(self.folder / "no folder" / "trace")
+        for path, says in [
+            (nowhere, f"{nowhere}: cannot be written: No such file or directory"),
+            (str(self.folder), f"{self.folder} is a folder"),
+            ("", "a file cannot be written without a name"),
+        ]:
+            self.run_badly("ir", self.file("1 + 0\n"), "--trace", path, says=says)
 
 
 class OtherCommandsTest(CommandTest):
