@@ -103,12 +103,12 @@ class Decision {
       RangeSet unchanged = minus(scope(use).loops, own);
       std::erase_if(unchanged, is_reduce);  // such a loop can stand inside of the others
       int64_t times = iterations(unchanged);
-      const bool functions = f.functions && in_reduce(own);
-      if (functions)  // steps of a reduce may come to the same element, as those of windows do
+      const bool repeats = f.functions && in_reduce(own);
+      if (repeats)  // steps of a reduce may come to the same element, as those of windows do
         times = std::max(times, iterations(own) / elements_on(~uint64_t{0}));
-      if ((f.cost <= most_operations && !functions) || times <= kFewTimes) continue;
+      if ((f.cost <= most_operations && !repeats) || times <= kFewTimes) continue;
       Verdict v = keep(fmt::format("{} operations would be done {} times", f.cost, times));
-      v.removable = !functions;
+      v.removable = !repeats;
       return v;
     }
     return {};
