@@ -185,7 +185,7 @@ std::string device(nb::handle h) {
   if (h.is_none()) return "";
   if (!nb::isinstance<nb::str>(h)) wrong_type("the name of a device", h);
   std::string name = path(h);  // DISK:file has one
-  Device::canonical(name);  // an Error here, not when it runs
+  Device::canonical(name);     // an Error here, not when it runs
   return name;
 }
 

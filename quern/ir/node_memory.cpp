@@ -22,7 +22,10 @@
 #endif
 #ifdef QUERN_ASAN
 #include <sanitizer/asan_interface.h>
+#include <sanitizer/lsan_interface.h>
+#define IGNORE_AS_LEAK(memory) __lsan_ignore_object(memory)
 #else
+#define IGNORE_AS_LEAK(memory) ((void)(memory))
 #define ASAN_POISON_MEMORY_REGION(address, size) ((void)(address), (void)(size))
 #define ASAN_UNPOISON_MEMORY_REGION(address, size) ((void)(address), (void)(size))
 #endif
@@ -135,6 +138,8 @@ FreeList take(size_t size_class) {
   const size_t size = slot_bytes(size_class);
   if (r.left < size) {
     std::byte* const chunk = new_chunk(r, 0);
+    IGNORE_AS_LEAK(
+        chunk);  // free slots refer to each other in memory that is poisoned, where it is not looked
     r.put(0, new_slots(r, kUnit, r.left / kUnit));
     r.next = chunk;
     r.left = kUnitsInChunk * kUnit;
