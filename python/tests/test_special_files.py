@@ -48,15 +48,17 @@ def test_loading_a_pipe_does_not_wait(pipe, load):
 @pytest.mark.parametrize("load", LOADERS, ids=lambda f: f.__name__)
 def test_names_with_a_nul_byte_are_not_loaded(tmp_path, load):
     (tmp_path / "x").write_bytes(b"12345678")
-    with pytest.raises((Error, ValueError), match="(?i)a path with a nul byte|embedded null byte"):
+    with pytest.raises(ValueError, match="embedded null byte"):  # as open() says
         load(str(tmp_path / "x\0y"))
 
 
 def test_names_with_a_nul_byte_are_not_written(tmp_path):
     t, path = Tensor([1.0]).realize(), str(tmp_path / "x\0y")
-    for save in (lambda: state.safe_save({"a": t}, path), lambda: state.npy_save(t, path), lambda: t.to("DISK:" + path).realize()):
-        with pytest.raises((Error, ValueError), match="(?i)a path with a nul byte|embedded null byte"):
+    for save in (lambda: state.safe_save({"a": t}, path), lambda: state.npy_save(t, path)):
+        with pytest.raises(ValueError, match="embedded null byte"):
             save()
+    with pytest.raises(Error, match=r"a path with a NUL byte: '.*x\\0y'"):
+        t.to("DISK:" + path).realize()
     assert os.listdir(tmp_path) == []
 
 
