@@ -54,11 +54,9 @@ def test_names_with_a_nul_byte_are_not_loaded(tmp_path, load):
 
 def test_names_with_a_nul_byte_are_not_written(tmp_path):
     t, path = Tensor([1.0]).realize(), str(tmp_path / "x\0y")
-    for save in (lambda: state.safe_save({"a": t}, path), lambda: state.npy_save(t, path)):
+    for save in (lambda: state.safe_save({"a": t}, path), lambda: state.npy_save(t, path), lambda: t.to("DISK:" + path).realize()):
         with pytest.raises(ValueError, match="embedded null byte"):
             save()
-    with pytest.raises(Error, match=r"a path with a NUL byte: '.*x\\0y'"):
-        t.to("DISK:" + path).realize()
     assert os.listdir(tmp_path) == []
 
 
