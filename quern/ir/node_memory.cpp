@@ -22,10 +22,7 @@
 #endif
 #ifdef QUERN_ASAN
 #include <sanitizer/asan_interface.h>
-#include <sanitizer/lsan_interface.h>
-#define IGNORE_AS_LEAK(memory) __lsan_ignore_object(memory)
 #else
-#define IGNORE_AS_LEAK(memory) ((void)(memory))
 #define ASAN_POISON_MEMORY_REGION(address, size) ((void)(address), (void)(size))
 #define ASAN_UNPOISON_MEMORY_REGION(address, size) ((void)(address), (void)(size))
 #endif
@@ -86,7 +83,8 @@ struct FreeList {
 struct Reserve {
   ProcessMutex mutex{LockOrder::node_memory};
   std::array<void*, kClasses> batches{};  // of free slots: the first of the newest
-  std::byte* next = nullptr;              // the rest of the newest chunk
+  std::byte* newest = nullptr;            // chunk
+  std::byte* next = nullptr;              // the rest of it
   size_t left = 0;
   std::atomic<uint32_t> chunks{0};  // read without the mutex
   std::vector<uint32_t>
@@ -104,7 +102,7 @@ Reserve& reserve() {
 }
 
 // Memory of whole chunks; the one that begins at `before` gets a number.
-std::byte* new_chunk(Reserve& r, size_t before) {
+std::byte* new_chunk(Reserve& r, size_t before, std::byte* older) {
   if (r.free_numbers.capacity() <= r.chunks) r.free_numbers.reserve(2 * r.chunks + 16);
   auto* memory = static_cast<std::byte*>(::operator new(before + kChunk, std::align_val_t(kChunk)));
   madvise(memory, before + kChunk, MADV_HUGEPAGE);  // walks over large graphs miss less; no matter if refused
@@ -115,7 +113,7 @@ std::byte* new_chunk(Reserve& r, size_t before) {
     number = r.free_numbers.back();
     r.free_numbers.pop_back();
   }
-  new (memory + before + kHalf - kUnit) ChunkEnd{number * static_cast<uint32_t>(kHalf / kUnit)};
+  new (memory + before + kHalf - kUnit) ChunkEnd{number * static_cast<uint32_t>(kHalf / kUnit), older};
   return memory;
 }
 
@@ -137,11 +135,9 @@ FreeList take(size_t size_class) {
   }
   const size_t size = slot_bytes(size_class);
   if (r.left < size) {
-    std::byte* const chunk = new_chunk(r, 0);
-    IGNORE_AS_LEAK(
-        chunk);  // free slots refer to each other in memory that is poisoned, where it is not looked
+    std::byte* const chunk = new_chunk(r, 0, r.newest);
     r.put(0, new_slots(r, kUnit, r.left / kUnit));
-    r.next = chunk;
+    r.newest = r.next = chunk;
     r.left = kUnitsInChunk * kUnit;
     ASAN_POISON_MEMORY_REGION(r.next, r.left);
     ASAN_POISON_MEMORY_REGION(r.next + kHalf, r.left);
@@ -187,7 +183,7 @@ size_t bytes_before(size_t sources) { return (sources * sizeof(UOp) + kChunk - 1
 void* allocate_alone(size_t sources) {
   Reserve& r = reserve();
   const std::lock_guard lock(r.mutex);
-  return new_chunk(r, bytes_before(sources)) + bytes_before(sources);
+  return new_chunk(r, bytes_before(sources), nullptr) + bytes_before(sources);
 }
 
 void free_alone(void* node, size_t sources) {

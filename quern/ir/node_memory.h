@@ -16,6 +16,7 @@ inline constexpr size_t kChunk = size_t{1} << 21, kHalf = kChunk / 2, kUnit = 64
 // In the last unit of every first half.
 struct ChunkEnd {
   uint32_t first_id;
+  std::byte* older;  // the chunk before, by which a search for leaks finds them all; or none
 };
 
 inline const ChunkEnd& chunk_end(const Node* node) {
