@@ -33,7 +33,6 @@ struct Held {
 
 constinit std::array<std::atomic<const Listed<Held>*>, kOrders> locks{};
 constinit std::atomic<const Listed<void (*)()>*> child_calls{nullptr};
-constinit std::atomic<uint64_t> fork_count{0};
 
 // One fork at a time, with the locks that there were when it began.
 constinit std::mutex forking;
@@ -54,7 +53,6 @@ void after_fork() {
 }
 
 void after_fork_in_child() {
-  fork_count++;
   for (const auto* call = child_calls.load(); call != nullptr; call = call->next) call->item();
   after_fork();
 }
@@ -78,7 +76,5 @@ void in_forked_child(void (*f)()) {
   watch_forks();
   add(child_calls, f);
 }
-
-uint64_t forks() { return fork_count.load(std::memory_order_relaxed); }
 
 }  // namespace quern

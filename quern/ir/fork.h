@@ -1,6 +1,7 @@
 // What a fork does to locks and threads. The child has a copy of all memory, and of the threads only the one
 // that forked: a lock that another one held would stay locked in it for ever. So a fork waits for the locks
-// of the process as a whole, and lets go of them in parent and child.
+// of the process as a whole, and lets go of them in parent and child. What cannot be waited for is the first
+// use of a static variable in another thread; in Python that has a lock, which is held in forks.
 #pragma once
 
 #include <cstdint>
@@ -43,8 +44,5 @@ class ProcessMutex : public std::mutex {
 
 // Is called in each child, before it lets go of the locks: to forget threads that are not there.
 void in_forked_child(void (*f)());
-
-// How many forks lie between the first process and this one.
-uint64_t forks();
 
 }  // namespace quern
