@@ -223,6 +223,18 @@ def test_parameters(device):
     assert x.is_param_(False) is x and not x.is_param
 
 
+def test_more_elements_than_31_bits_count(device):
+    n = 2**31 + 3
+    assert Tensor.arange(-5, n - 5, dtype="int64", device=device)[-2:].tolist() == [n - 7, n - 6]
+    assert Tensor.linspace(0, 1, n, dtype="float64", device=device)[-1:].item() == 1
+    assert Tensor([n - 1], dtype="int64", device=device).one_hot(n)[0, -2:].tolist() == [0, 1]
+    assert Tensor.rand(n, 8, device=device).shape == (n, 8)
+    with pytest.raises(TypeError, match="arange: 2147483650 does not fit in int32"):
+        Tensor.arange(n, dtype="int32")
+    with pytest.raises(Error, match="rand: .* too large"):
+        Tensor.rand(2**52)
+
+
 def test_backward_after_item(device):
     x = Tensor([2.0, 3.0], device=device, requires_grad=True)
     loss = (x * x).sum()

@@ -57,16 +57,15 @@ DType float_asked(const char* who, const Made& made) {
   return dtype;
 }
 
-// Of uint32 or uint64. Words are numbered (iota), which is a matter of their square.
+// Of uint32 or uint64.
 Tensor drawn_bits(const char* who, const Shape& shape, DType dtype) {
-  constexpr int64_t kMostWords = (int64_t{1} << 31) - 1;
+  constexpr int64_t kMostWords = int64_t{1} << 50;
   const int64_t n = elements(who, shape), words = dtype == dtypes::uint64 ? n : n / 2 + n % 2;
   if (n == 0) return Tensor::zeros(shape, {.dtype = dtype});
   if (words > kMostWords)
-    throw ShapeError(
-        fmt::format("{}: shape {} is too large: at most 2^31 - 1 words of 64 bits can be drawn at once, "
-                    "it needs {}",
-                    who, shape_text(shape), words));
+    throw ShapeError(fmt::format(
+        "{}: shape {} is too large: at most 2^50 words of 64 bits can be drawn at once, it needs {}", who,
+        shape_text(shape), words));
   const Tensor word = random_words(words);
   if (dtype == dtypes::uint64) return word.reshape(shape);
   // The low halves of the words, then the high ones.
