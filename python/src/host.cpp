@@ -27,8 +27,9 @@ class Python final : public Host {
     }
   }
 
-  // Signals are the main thread's: where it is another one, this does nothing.
+  // Signals are the main thread's.
   void check() override {
+    if (!is_main() && Py_IsInitialized() == 0) wait_for_exit();
     if (!is_main() || is_ending()) return;
     const Locked lock;
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
@@ -46,6 +47,7 @@ class Python final : public Host {
 void bind_host() {
   static Python* const host = new Python;  // NOLINT: threads may outlive static destruction
   Host::set(host);
+  if (Py_AtExit(&stop_engine) != 0) throw Error("Python has no place for what quern does when it ends");
 }
 
 }  // namespace quern::python

@@ -3,6 +3,8 @@
 #include <chrono>
 #include <thread>
 
+#include "quern/engine/host.h"
+
 namespace quern::python {
 
 bool has_lock() {
@@ -15,6 +17,7 @@ bool has_lock() {
 }
 
 void wait_for_exit() {
+  abandon_engine();
   while (true) std::this_thread::sleep_for(std::chrono::hours(1));
 }
 

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 SCRIPT = """
-import sys, threading, time
+import itertools, sys, threading, time
 import numpy as np
 from quern import Tensor, TinyJit
 from quern.nn.state import safe_save
@@ -17,6 +17,7 @@ x = Tensor.rand(8).realize()
 replayed = TinyJit(lambda a: (a + 1).realize())
 rules = PatternMatcher([(UPat.var("x"), lambda x: [None for _ in range(100)][0])])
 begun = threading.Event()
+sizes = itertools.count(3)
 
 
 def captured():
@@ -29,6 +30,7 @@ work = {
     "realize": lambda: (x + x).realize(),
     "replay": lambda: replayed(x).numpy(),
     "capture": captured,
+    "compile": lambda: Tensor.empty(next(sizes), 7, 33).softmax().sum(0).tanh().matmul(Tensor.empty(33, 9)).realize(),
     "save": lambda: safe_save({"x": x}, sys.argv[2]),
     "share": lambda: Tensor.from_dlpack(np.arange(8.0)).sum().item(),
     "rules": lambda: graph_rewrite((x + 1).uop, rules),
@@ -50,8 +52,8 @@ print("end", flush=True)
 
 
 @pytest.mark.parametrize("trial", range(3))
-@pytest.mark.parametrize("work", ["realize", "replay", "capture", "save", "share", "rules"])
+@pytest.mark.parametrize("work", ["realize", "replay", "capture", "compile", "save", "share", "rules"])
 def test_a_thread_that_computes_does_not_keep_the_process_from_ending(work, trial, tmp_path):
     done = subprocess.run([sys.executable, "-c", SCRIPT, work, tmp_path / "file"], capture_output=True, text=True, timeout=120,
-                          env=os.environ, check=False)
+                          env={**os.environ, "QUERN_CACHE_DIR": str(tmp_path / "cache")}, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "end\n", "")

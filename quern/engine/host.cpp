@@ -9,7 +9,7 @@
 namespace quern {
 namespace {
 
-constexpr std::chrono::milliseconds kBetweenChecks{50};
+constexpr std::chrono::milliseconds kBetweenChecks{50}, kBetweenTries{1}, kPatience{20'000};
 
 constinit std::atomic<Host*> the_host{nullptr};
 thread_local std::chrono::steady_clock::time_point last_check{};
@@ -56,7 +56,8 @@ struct Engine {
   EngineMutex mutex;
   InForks in_forks{*this};
   bool is_held = false;
-  bool is_lost = false;  // to a thread that is not in this process
+  bool is_lost = false;                    // to a thread that is not in this process
+  std::atomic<bool> is_abandoned = false;  // by the thread that has it
 };
 Engine& engine() {
   static auto* const made = [] {
@@ -77,6 +78,16 @@ std::unique_lock<EngineMutex> lock_engine() {
   if (lock) return lock;
   without_host([&] { lock.lock(); });
   return lock;
+}
+
+void stop_engine() {
+  const auto until = std::chrono::steady_clock::now() + kPatience;
+  while (!engine().is_lost && !engine().is_abandoned && !engine().mutex.try_lock() &&
+         std::chrono::steady_clock::now() < until)
+    std::this_thread::sleep_for(kBetweenTries);
+}
+void abandon_engine() {
+  if (engine().mutex.is_own()) engine().is_abandoned = true;
 }
 
 void without_host(const std::function<void()>& f) {

@@ -29,14 +29,20 @@ class EngineMutex {
   void lock();
   bool try_lock();
   void unlock();
+  bool is_own() const { return owner_.load(std::memory_order_relaxed) == std::this_thread::get_id(); }
 
  private:
-  bool is_own() const { return owner_.load(std::memory_order_relaxed) == std::this_thread::get_id(); }
   std::mutex mutex_;
   std::atomic<std::thread::id> owner_{};
   int depth_ = 0;
 };
 std::unique_lock<EngineMutex> lock_engine();
+
+// For the end of the process, before anything static is destroyed: waits until nothing computes, which it
+// does not do again but in the thread that called this. Not for ever: what hangs does not keep the process.
+void stop_engine();
+// Nobody waits for a thread any more that stays where it is until then, with the engine's lock perhaps.
+void abandon_engine();
 
 void without_host(const std::function<void()>& f);
 void with_host(const std::function<void()>& f);
