@@ -151,3 +151,11 @@ def test_nothing_to_choose_from(name, device):
 def test_gradient_of_equals_is_shared(device):
     x = Tensor([1.0, 3.0, 3.0], device=device)
     assert x.max().gradient(x)[0].tolist() == [0, 0.5, 0.5]
+
+
+def test_products_of_equal_values_are_powers(device):
+    x = Tensor([2, 3, -1, 0], device=device).reshape(4, 1).expand(4, 7)
+    assert x.prod(1).tolist() == [2**7, 3**7, -1, 0] and x.prod().item() == 0
+    assert x[:3].float().prod().item() == -float(6**7)
+    many = Tensor.ones(2, 2**31, 2**30, device=device)
+    assert many.prod(dtype="bool").item() is True and (many * 0.5).prod().item() == 0 and (-many).prod().item() == 1

@@ -40,12 +40,19 @@ UOps without(Sources ranges, const UOp& range) {
 // A sum starts from 0.0, so it is never -0.0.
 UOp as_sum(const UOp& x) { return x.dtype().is_float() ? x + 0.0 : x; }
 
-// n equal values: n times the value, the value itself for max, min, and, or.
+// By squaring: x, x^2, x^4, ...
+UOp power(UOp x, wide n) {
+  UOp result;
+  for (; n > 0; n /= 2, x = n > 0 ? x * x : x)
+    if (n % 2 != 0) result = result ? result * x : x;
+  return result ? result : x.const_like(1);
+}
+
+// n equal values: n times the value, its power, the value itself for max, min, and, or.
 UOp drop_unused_ranges(const UOp& reduce) {
   if (!is_plain(reduce)) return {};
   const Op op = reduce.arg().reduce().op;
   const UOp& x = reduce.src(0);
-  if (op == Op::MUL || op == Op::XOR) return {};
   UOps used;
   UOp times;
   for (const UOp& r : ranges_of(reduce)) {
@@ -56,8 +63,14 @@ UOp drop_unused_ranges(const UOp& reduce) {
   }
   if (!times) return {};
   UOp rest = over(reduce, x, used);
-  if (op != Op::ADD) return rest;
-  return x.dtype().is_bool() ? rest : as_sum(rest * times.simplify().cast(x.dtype()));
+  if (x.dtype().is_bool() && op != Op::XOR) return rest;
+  times = times.simplify();
+  if (op == Op::ADD) return as_sum(rest * times.cast(x.dtype()));
+  if (op != Op::MUL && op != Op::XOR) return rest;
+  if (!times.is_const()) return {};
+  const wide n = times.vmax();
+  if (op == Op::MUL) return power(rest, n);
+  return n % 2 != 0 ? rest : x.const_like(0);
 }
 
 // The conditions that a value must meet not to be 0, and the value.
@@ -233,7 +246,7 @@ UOp pull_out_conditions(const UOp& reduce) {
 const Rules reduce_collapse = [] {
   return RuleList{
       {op(Op::REDUCE).as("reduce"), drop_unused_ranges,
-       "a reduce of equal values -> one of them, or n times it"},
+       "a reduce of equal values -> one of them, n times it, or its power"},
       {op(Op::REDUCE).as("reduce"), pick_element, "a sum with one element -> that element"},
       {op(Op::REDUCE).as("reduce"), count_elements,
        "a sum of equal values or 0 -> the value times their number"},
