@@ -18,9 +18,9 @@ def size(layer: str, name: str, value, least: int = 0) -> int:
 
 def sizes(layer: str, name: str, value, axes: int | None = None) -> tuple[int, ...]:
     """An int for each axis from one for all, or from a tuple."""
-    if hasattr(value, "__index__"):
+    if hasattr(type(value), "__index__"):
         return (operator.index(value),) * (axes or 2)
-    if not isinstance(value, (tuple, list)) or not all(hasattr(v, "__index__") for v in value):
+    if not isinstance(value, (tuple, list)) or not all(hasattr(type(v), "__index__") for v in value):
         raise TypeError(f"{layer}: {name} is {value!r}, expected an int or a tuple of them")
     if axes is not None and len(value) != axes:
         raise ShapeError(f"{layer}: {name} is {tuple(value)}, expected {axes} numbers")

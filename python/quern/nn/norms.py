@@ -70,7 +70,7 @@ class LayerNorm:
     """Over the last axes."""
 
     def __init__(self, normalized_shape, eps: float = 1e-5, elementwise_affine: bool = True):
-        shape = (normalized_shape,) if hasattr(normalized_shape, "__index__") else normalized_shape
+        shape = (normalized_shape,) if hasattr(type(normalized_shape), "__index__") else normalized_shape
         shape = given.sizes(type(self).__name__, "normalized_shape", shape)
         self.normalized_shape, self.axis = shape, tuple(-1 - i for i in range(len(shape)))
         self.eps, self.elementwise_affine = eps, elementwise_affine

@@ -8,7 +8,7 @@ _ANY = 1e30
 
 
 def _number(who: str, name: str, value, most: float = _ANY) -> float:
-    if isinstance(value, str) or not hasattr(value, "__float__"):
+    if isinstance(value, str) or not hasattr(type(value), "__float__"):
         raise TypeError(f"{who}: {name} is {value!r}, expected a number")
     if not 0 <= float(value) <= most:
         raise ValueError(f"{who}: {name} is {value}, expected 0 to {most}")
@@ -21,7 +21,7 @@ def _is_narrow(p: Tensor) -> bool:
 
 def _tensors(given) -> list[Tensor]:
     # a tensor is a sequence, too: of its rows, which are not what is to be trained
-    if isinstance(given, (Tensor, str)) or not hasattr(given, "__iter__"):
+    if isinstance(given, (Tensor, str)) or not hasattr(type(given), "__iter__"):
         raise TypeError(f"expected a list of tensors to train, got {type(given).__name__}")
     found = list(given)
     if not all(isinstance(t, Tensor) for t in found):
