@@ -145,9 +145,9 @@ size_t Replay::value(const std::string& name, int64_t recorded, const Recording&
     if (added) at->second = add(recorded);
     return at->second;
   }
-  if (name.starts_with(detail::kSeed) && static_cast<uint64_t>(recorded) == recording.random().seed) {
-    seeds_.push_back(add(recorded));
-    return seeds_.back();
+  if (name.starts_with(detail::kKey) && static_cast<uint64_t>(recorded) == recording.random().key) {
+    keys_.push_back(add(recorded));
+    return keys_.back();
   }
   const uint64_t offset = static_cast<uint64_t>(recorded) - recording.random().drawn;
   if (name.starts_with(detail::kDrawn) && offset < words_) {  // drawn inside
@@ -232,7 +232,7 @@ void Replay::run(bool apart) {
   if (words_ > 0) {
     const detail::RandomState now = detail::draw_words(words_);
     for (const Drawn& d : drawn_) values_[d.value] = static_cast<int64_t>(now.drawn) + d.offset;
-    for (const size_t seed : seeds_) values_[seed] = static_cast<int64_t>(now.seed);
+    for (const size_t key : keys_) values_[key] = static_cast<int64_t>(now.key);
   }
   if (env::DEBUG() >= 2) {  // else reading the clock would be a good part of a small replay
     const auto start = std::chrono::steady_clock::now();

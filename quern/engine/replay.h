@@ -70,7 +70,7 @@ class Replay {
     int64_t offset;
   };
   std::vector<Drawn> drawn_;
-  std::vector<size_t> seeds_;
+  std::vector<size_t> keys_;
   std::map<int64_t, size_t> constants_;
   uint64_t words_ = 0;  // random words that a run draws
 

@@ -27,9 +27,9 @@ Stripped strip(const UOp& given) {
   auto numbered = [&](const UOp& variable) {
     const VariableArg& v = variable.arg().variable();
     const std::string_view name = v.name;
-    if (!name.starts_with(detail::kDrawn) && !name.starts_with(detail::kSeed)) return variable;
+    if (!name.starts_with(detail::kDrawn) && !name.starts_with(detail::kKey)) return variable;
     UOp& known = random[variable];
-    const std::string_view kind = name.starts_with(detail::kDrawn) ? detail::kDrawn : detail::kSeed;
+    const std::string_view kind = name.starts_with(detail::kDrawn) ? detail::kDrawn : detail::kKey;
     if (!known)
       known = UOp::variable(fmt::format("{}{}", kind, random.size() - 1), v.min, v.max, variable.dtype());
     return known;

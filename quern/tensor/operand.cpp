@@ -88,18 +88,12 @@ Tensor Tensor::bitcast(DType dtype) const {
   if (from.bits() == dtype.bits()) return Tensor(uop().bitcast(dtype));
 
   // Elements of another width: the last axis gets longer or shorter, the least significant part comes first.
-  auto unsigned_of = [](int bits) {
-    return bits == 8    ? dtypes::uint8
-           : bits == 16 ? dtypes::uint16
-           : bits == 32 ? dtypes::uint32
-                        : dtypes::uint64;
-  };
   detail::need_axes("bitcast", *this, 1);
-  const DType wide_dtype = unsigned_of(std::max(from.bits(), dtype.bits()));
-  const DType narrow_dtype = unsigned_of(std::min(from.bits(), dtype.bits()));
+  const DType wide_dtype = detail::unsigned_of(std::max(from.bits(), dtype.bits()));
+  const DType narrow_dtype = detail::unsigned_of(std::min(from.bits(), dtype.bits()));
   const int64_t parts = wide_dtype.bits() / narrow_dtype.bits();
   Shape shape = this->shape();
-  const Tensor raw = Tensor(uop().bitcast(unsigned_of(from.bits())));
+  const Tensor raw = Tensor(uop().bitcast(detail::unsigned_of(from.bits())));
   const Tensor shifts =
       Tensor::arange(0, static_cast<double>(parts), 1, {.dtype = wide_dtype}) * narrow_dtype.bits();
   if (from.bits() > dtype.bits()) {

@@ -1,5 +1,6 @@
 // Random numbers: Threefry-2x32 on a counter, with the seed as the key. The numbers depend on the seed, on
-// how many were drawn before, and on nothing else.
+// how many were drawn before, and on nothing else. They are those that tinygrad gives for the same seed, on
+// its first device; where its floats have too few values for what is asked (kFew), they are other ones.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -15,9 +16,12 @@
 namespace quern {
 namespace {
 
+// The key of a seed. The constant is what tinygrad has beside the seed, which has 32 bits there.
+uint64_t key_of(uint64_t seed) { return ((seed << 32) | 0x14b81119U) ^ (seed >> 32); }
+
 struct Generator {
   ProcessMutex lock{LockOrder::settings};
-  detail::RandomState state{0, 0};
+  detail::RandomState state{key_of(0), 0};
 };
 Generator& generator() {
   static Generator g;
@@ -32,11 +36,35 @@ Tensor changing(std::string_view name, uint64_t value) {
   return Tensor::from_dim(variable.bind(static_cast<int64_t>(value)), dtypes::uint64);
 }
 
-// n words of 64 bits that were not drawn before.
+// Ranges and permutations up to here are made of floats, of which there are 2^23.
+constexpr int64_t kFew = int64_t{1} << 16;
+
+Tensor low_half(const Tensor& word) { return word.cast(dtypes::uint32); }
+Tensor high_half(const Tensor& word) { return word.rshift(32).cast(dtypes::uint32); }
+
+// n words of 32 bits that were not drawn before. The count of those that were makes a key; with it, number i
+// and i + (n + 1) / 2 make word i, their low half, and word i + (n + 1) / 2, the high one. Longer runs are
+// drawn in parts of kMost, one after the other.
 Tensor random_words(int64_t n) {
+  constexpr int64_t kMost = std::numeric_limits<uint32_t>::max();
   const detail::RandomState now = detail::draw_words(static_cast<uint64_t>(n));
-  return (detail::iota(n, dtypes::uint64) + changing(detail::kDrawn, now.drawn))
-      .threefry(changing(detail::kSeed, now.seed));
+  const Tensor drawn = changing(detail::kDrawn, now.drawn), key = changing(detail::kKey, now.key);
+  auto halves = [](const Tensor& i, const Operand& half, const Tensor& part_key) {
+    return ((i + half).lshift(32) + i).threefry(part_key);
+  };
+  auto number = [](int64_t i) { return detail::number(wide{i}, dtypes::uint64, {}); };
+  if (n <= kMost) {
+    const int64_t half = n / 2 + n % 2;
+    const Tensor both = halves(detail::iota(half, dtypes::uint64), number(half), drawn.threefry(key));
+    return Tensor::cat({low_half(both), high_half(both)}).shrink({{{0, n}}});
+  }
+  const int64_t parts = (n - 1) / kMost + 1, last = n - (parts - 1) * kMost;
+  const Tensor all = detail::iota(n, dtypes::uint64), part = all.div(number(kMost), "floor"),
+               i = all - part * number(kMost);
+  const Tensor half = part.eq(number(parts - 1)).where(number(last / 2 + last % 2), number(kMost / 2 + 1));
+  const Tensor is_low = i.lt(half);
+  const Tensor both = halves(is_low.where(i, i - half), half, (drawn + part * number(kMost)).threefry(key));
+  return is_low.where(low_half(both), high_half(both));
 }
 
 int64_t elements(const char* who, const Shape& shape) {
@@ -57,30 +85,27 @@ DType float_asked(const char* who, const Made& made) {
   return dtype;
 }
 
-// Of uint32 or uint64.
+// Of an unsigned type: words, parts of them, or several each.
 Tensor drawn_bits(const char* who, const Shape& shape, DType dtype) {
   constexpr int64_t kMostWords = int64_t{1} << 50;
-  const int64_t n = elements(who, shape), words = dtype == dtypes::uint64 ? n : n / 2 + n % 2;
+  const int64_t n = elements(who, shape);
   if (n == 0) return Tensor::zeros(shape, {.dtype = dtype});
+  const int64_t words = n > kMostWords ? n : (n * dtype.bytes() - 1) / 4 + 1;
   if (words > kMostWords)
     throw ShapeError(fmt::format(
-        "{}: shape {} is too large: at most 2^50 words of 64 bits can be drawn at once, it needs {}", who,
+        "{}: shape {} is too large: at most 2^50 words of 32 bits can be drawn at once, it needs {}", who,
         shape_text(shape), words));
-  const Tensor word = random_words(words);
-  if (dtype == dtypes::uint64) return word.reshape(shape);
-  // The low halves of the words, then the high ones.
-  const Tensor halves = Tensor::cat({word.cast(dtypes::uint32), word.rshift(32).cast(dtypes::uint32)});
-  return halves.shrink({{{0, n}}}).reshape(shape);
+  return random_words(words).bitcast(dtype).shrink({{{0, n}}}).reshape(shape);
 }
 
-// In [0, 1), in steps of 2^-24 (float64: 2^-53). Narrower floats have fewer bits, so that nothing rounds up
+// In [0, 1), in steps of 2^-23 (float64: 2^-52; narrower floats: their epsilon), so that nothing rounds up
 // to 1.
 Tensor uniform_floats(const char* who, const Shape& shape, DType dtype) {
-  const DType bits = dtype == dtypes::float64 ? dtypes::uint64 : dtypes::uint32;
-  const Tensor random = drawn_bits(who, shape, bits);
-  const int kept = 1 - static_cast<int>(std::lround(std::log2(epsilon(dtype))));  // bits of the significand
+  const DType bits = detail::unsigned_of(dtype.bits());
+  const int kept = -static_cast<int>(std::lround(std::log2(epsilon(dtype))));
   const DType computed = dtype == dtypes::float64 ? dtypes::float64 : dtypes::float32;
-  return (random.rshift(bits.bits() - kept).cast(computed) * std::ldexp(1.0, -kept)).cast(dtype);
+  const Tensor number = drawn_bits(who, shape, bits).rshift(bits.bits() - kept).cast(computed);
+  return (number * std::ldexp(1.0, -kept)).cast(dtype);
 }
 
 // Of n outputs and inputs: the product of all axes but the first.
@@ -106,7 +131,7 @@ void Tensor::manual_seed(uint64_t seed) {
   if (detail::made_inside() != 0)
     throw Error("manual_seed: inside a jit, replays would not set the seed; set it before the call");
   const std::lock_guard guard(generator().lock);
-  generator().state = {seed, 0};
+  generator().state = {key_of(seed), 0};
 }
 
 Tensor Tensor::random_bits(const Shape& shape, const Made& made) {
@@ -120,18 +145,19 @@ Tensor Tensor::rand(const Shape& shape, const Made& made) {
   return detail::placed(uniform_floats("rand", shape, float_asked("rand", made)), made);
 }
 Tensor Tensor::uniform(const Shape& shape, double low, double high, const Made& made) {
-  const DType dtype = made.dtype.value_or(default_float());
-  const Tensor r =
-      uniform_floats("uniform", shape, dtype.is_float() && dtype.bits() > 32 ? dtype : dtypes::float32);
+  const DType dtype = made.dtype.value_or(default_float()),
+              floats = dtype.is_float() ? dtype : default_float();
+  const Tensor r = uniform_floats("uniform", shape, floats.bits() > 32 ? floats : dtypes::float32);
   return detail::placed((r * (high - low) + low).cast(dtype), made);
 }
 
 // Box and Muller: two uniform numbers make one normal number. 1 - u is never 0.
 Tensor Tensor::randn(const Shape& shape, const Made& made) {
-  const DType dtype = float_asked("randn", made), computed = detail::sum_dtype(dtype);
-  const Tensor angle = uniform_floats("randn", shape, computed) * (2 * std::numbers::pi),
-               u = uniform_floats("randn", shape, computed);
-  return detail::placed((angle.cos() * ((1 - u).log() * -2).sqrt()).cast(dtype), made);
+  const DType dtype = float_asked("randn", made);
+  const Tensor u = uniform_floats("randn", {2, elements("randn", shape)}, detail::sum_dtype(dtype));
+  auto half = [&](int64_t i) { return u.shrink({{{i, i + 1}}, std::nullopt}).reshape(shape); };
+  const Tensor angle = half(0) * (2 * std::numbers::pi), radius = ((1 - half(1)).log() * -2).sqrt();
+  return detail::placed((angle.cos() * radius).cast(dtype), made);
 }
 Tensor Tensor::normal(const Shape& shape, double mean, double std, const Made& made) {
   if (std < 0) throw ValueError(fmt::format("normal: the standard deviation {} is negative", std));
@@ -144,8 +170,12 @@ Tensor Tensor::randint(const Shape& shape, int64_t low, int64_t high, const Made
   if (!dtype.is_int() || dtype.is_index())
     throw DTypeError(fmt::format("randint: needs an integer type, given {}", dtype.name()));
   make_const(dtype, low), make_const(dtype, wide{high} - 1);  // both must be values of it
-  // A remainder of 64 random bits: the bias is below high - low in 2^64.
   const auto range = static_cast<uint64_t>(wide{high} - wide{low});
+  if (range <= kFew) {
+    const Tensor r = uniform({shape}, 0, static_cast<double>(range), {default_float()});
+    return detail::placed(r.cast(dtype) + detail::number(wide{low}, dtype, {}), made);
+  }
+  // A remainder of 64 random bits: the bias is below high - low in 2^64.
   const Tensor bits = drawn_bits("randint", shape, dtypes::uint64);
   const Tensor offset = bits.mod(detail::number(wide{range}, dtypes::uint64, {}));
   return detail::placed(
@@ -165,22 +195,23 @@ Tensor Tensor::scaled_uniform(const Shape& shape, const Made& made) {
 }
 Tensor Tensor::glorot_uniform(const Shape& shape, const Made& made) {
   const double in = inputs("glorot_uniform", shape), out = static_cast<double>(shape[0].value());
-  return uniform(shape, -1, 1, made) * std::sqrt(6 / (in + out));
+  const double bound = std::sqrt(6 / (in + out));
+  return uniform(shape, -bound, bound, made);
 }
 Tensor Tensor::kaiming_uniform(const Shape& shape, double a, const Made& made) {
-  const double bound =
-      std::numbers::sqrt3 * std::sqrt(2 / (1 + a * a)) / std::sqrt(inputs("kaiming_uniform", shape));
+  const double bound = std::sqrt(6 / (1 + a * a) / inputs("kaiming_uniform", shape));
   return uniform(shape, -bound, bound, made);
 }
 Tensor Tensor::kaiming_normal(const Shape& shape, double a, const Made& made) {
-  return normal(shape, 0, std::sqrt(2 / (1 + a * a)) / std::sqrt(inputs("kaiming_normal", shape)), made);
+  return normal(shape, 0, std::sqrt(2 / (1 + a * a) / inputs("kaiming_normal", shape)), made);
 }
 
 Tensor Tensor::randperm(int64_t n, const Made& made) {
   if (n < 0) throw ValueError(fmt::format("randperm: {} elements; there must be 0 or more", n));
   if (n > int64_t{1} << 30)
     throw ValueError(fmt::format("randperm: {} elements; there must be at most 2^30", n));
-  return detail::placed(random_bits({n}).argsort().cast(made.dtype.value_or(default_int())), made);
+  const Tensor keys = n <= kFew ? rand({n}, {dtypes::float32}) : random_bits({n});
+  return detail::placed(keys.argsort().cast(made.dtype.value_or(default_int())), made);
 }
 
 Tensor Tensor::multinomial(int64_t samples, bool replacement) const {
@@ -195,14 +226,16 @@ Tensor Tensor::multinomial(int64_t samples, bool replacement) const {
     throw ValueError(fmt::format("multinomial: {} samples of {} without replacement", samples, n));
   Tensor result = zeros({});
   if (replacement || samples == 1) {
-    // How many of the running sums are not above a random part of the whole.
-    const Tensor sums = weights.cumsum(1);
-    const Tensor target = rand({rows, samples, 1}) * sums.shrink({std::nullopt, {{n - 1, n}}}).unsqueeze(-1);
-    result = sums.unsqueeze(1).le(target).sum(2, false, dtypes::int32).minimum(n - 1);
+    // How many of the running sums, as parts of the whole, are not above a random number.
+    const Tensor sums = weights.cumsum(1), parts = sums / sums.shrink({std::nullopt, {{n - 1, n}}});
+    result =
+        rand({samples, rows, 1}, {dtypes::float32}).ge(parts).sum(2, false, dtypes::int32).minimum(n - 1);
+    result = result.transpose(0, 1);
   } else {
-    // The greatest log(weight) + Gumbel noise, as often as samples are asked for.
-    const Tensor noise = (1 - rand({rows, n})).log().neg().log().neg().minimum(100);  // finite
-    result = (weights.log() + noise).topk(samples, 1).second;
+    // The greatest log(u) / weight, as often as samples are asked for (Efraimidis and Spirakis); finite for u
+    // = 0.
+    const Tensor u = rand({rows, n}, {dtypes::float32});
+    result = (u.log2().maximum(-24) / weights).topk(samples, 1).second;
   }
   return (ndim() == 1 ? result.squeeze(0) : result).cast(default_int());
 }

@@ -251,6 +251,15 @@ Tensor binary(const char* who, Op op, const Operand& a, const Operand& b) {
 
 Tensor to_float(const Tensor& x) { return x.dtype().is_float() ? x : x.cast(default_float()); }
 
+DType unsigned_of(int bits) {
+  switch (bits) {
+    case 8: return dtypes::uint8;
+    case 16: return dtypes::uint16;
+    case 32: return dtypes::uint32;
+    default: return dtypes::uint64;
+  }
+}
+
 DType sum_dtype(DType dtype) {
   if (dtype.is_float()) return promote(dtype, dtypes::float32);
   if (dtype.is_unsigned()) return promote(dtype, dtypes::uint32);

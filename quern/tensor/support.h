@@ -58,6 +58,7 @@ Tensor polynomial(const Tensor& x, std::span<const double> c);           // c[0]
 Tensor like(const Tensor& x, double value);                              // a constant of its dtype and shape
 
 Tensor to_float(const Tensor& x);  // integers become the default float
+DType unsigned_of(int bits);       // 8, 16, 32 or 64
 DType sum_dtype(DType dtype);      // what sums of it are computed in
 DType product_dtype(DType dtype);  // of einsum and convolutions: floats their own, integers that of the sum
 // f on x as a float; types narrower than float32 are computed in float32.

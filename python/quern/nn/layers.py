@@ -29,12 +29,13 @@ class Conv2d:
 
     def __init__(self, in_channels: int, out_channels: int, kernel_size, stride=1, padding=0, dilation=1, groups=1,
                  bias=True):
-        self.kernel_size = given.sizes("Conv2d", "kernel_size", kernel_size)
+        name = type(self).__name__
+        self.kernel_size = given.sizes(name, "kernel_size", kernel_size)
         if isinstance(padding, str):
-            padding = _padding(padding, self.kernel_size, stride, dilation)
+            padding = _padding(name, padding, self.kernel_size, stride, dilation)
         self.stride, self.padding, self.dilation, self.groups = stride, padding, dilation, groups
-        given.groups("Conv2d", groups, in_channels=in_channels, out_channels=out_channels)
-        inputs = in_channels // groups * math.prod(self.kernel_size)
+        given.groups(name, groups, in_channels=in_channels, out_channels=out_channels)
+        inputs = in_channels * math.prod(self.kernel_size)
         self.weight = _uniform(inputs, out_channels, in_channels // groups, *self.kernel_size)
         self.bias = _uniform(inputs, out_channels) if bias else None
 
@@ -42,15 +43,15 @@ class Conv2d:
         return given.tensor(self, x).conv2d(self.weight, self.bias, self.groups, self.stride, self.dilation, self.padding)
 
 
-def _padding(name, kernel_size, stride, dilation):
+def _padding(layer, name, kernel_size, stride, dilation):
     if name.lower() == "valid":
         return 0
     if name.lower() != "same":
-        raise ValueError(f"Conv2d: padding is a number, numbers, 'same' or 'valid', not {name!r}")
-    if any(s != 1 for s in given.sizes("Conv2d", "stride", stride, len(kernel_size))):
-        raise ValueError(f"Conv2d: padding 'same' needs a stride of 1, not {stride}")
+        raise ValueError(f"{layer}: padding is a number, numbers, 'same' or 'valid', not {name!r}")
+    if any(s != 1 for s in given.sizes(layer, "stride", stride, len(kernel_size))):
+        raise ValueError(f"{layer}: padding 'same' needs a stride of 1, not {stride}")
     padding = []
-    for size, step in reversed(list(zip(kernel_size, given.sizes("Conv2d", "dilation", dilation, len(kernel_size))))):
+    for size, step in reversed(list(zip(kernel_size, given.sizes(layer, "dilation", dilation, len(kernel_size))))):
         whole = step * (size - 1)
         padding += [whole // 2, whole - whole // 2]
     return tuple(padding)
@@ -62,18 +63,14 @@ def Conv1d(in_channels: int, out_channels: int, kernel_size: int, stride=1, padd
     return Conv2d(in_channels, out_channels, given.sizes("Conv1d", "kernel_size", kernel_size, 1), stride, padding, dilation, groups, bias)
 
 
-class ConvTranspose2d:
+class ConvTranspose2d(Conv2d):
     """The transpose of a convolution; the weight has the shape (in, out / groups, kernel...)."""
 
     def __init__(self, in_channels: int, out_channels: int, kernel_size, stride=1, padding=0, output_padding=0, dilation=1,
                  groups=1, bias=True):
-        self.kernel_size = given.sizes("ConvTranspose2d", "kernel_size", kernel_size)
-        self.stride, self.padding, self.output_padding = stride, padding, output_padding
-        self.dilation, self.groups = dilation, groups
-        given.groups("ConvTranspose2d", groups, in_channels=in_channels, out_channels=out_channels)
-        inputs = out_channels // groups * math.prod(self.kernel_size)
-        self.weight = _uniform(inputs, in_channels, out_channels // groups, *self.kernel_size)
-        self.bias = _uniform(inputs, out_channels) if bias else None
+        super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias)
+        self.weight = _uniform(in_channels * math.prod(self.kernel_size), in_channels, out_channels // groups, *self.kernel_size)
+        self.output_padding = output_padding
 
     def __call__(self, x: Tensor) -> Tensor:
         return given.tensor(self, x).conv_transpose2d(self.weight, self.bias, self.groups, self.stride, self.dilation, self.padding,
