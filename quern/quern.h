@@ -20,5 +20,6 @@
 #include "quern/ir/trace.h"
 #include "quern/ir/uop.h"
 #include "quern/nn/nn.h"
+#include "quern/tensor/function.h"
 #include "quern/tensor/tensor.h"
 #include "quern/tensor/training.h"

@@ -26,6 +26,7 @@ from quern.helpers import Context, GlobalCounters, fetch, getenv
 from quern.tensor import Tensor
 from quern.uop import UOp, Variable
 from quern.jit import TinyJit, jit
+from quern.function import function
 from quern import nn
 
 __version__ = "0.1.0"
@@ -33,5 +34,5 @@ __version__ = "0.1.0"
 __all__ = [
     "Context", "DType", "DTypeError", "Device", "DeviceError", "Error", "GlobalCounters", "IndexError", "InternalError",
     "MissingFileError", "ParseError", "RewriteError", "ShapeError", "SpecError", "Tensor", "TinyJit", "UOp", "ValueError", "Variable",
-    "dtypes", "fetch", "getenv", "jit", "nn",
+    "dtypes", "fetch", "function", "getenv", "jit", "nn",
 ]

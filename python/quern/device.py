@@ -39,6 +39,11 @@ class _Devices:
     def DEFAULT(self, name: str):
         _core.set_default_device(self.canonicalize(name))
 
+    @property
+    def default(self) -> _OpenDevice:
+        """That device, opened."""
+        return _OpenDevice(_core.default_device())
+
     @staticmethod
     def canonicalize(name: str | None = None) -> str:
         """The one spelling of a name: "cpu:0" is "CPU"."""

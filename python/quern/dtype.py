@@ -100,12 +100,12 @@ class _DTypes(_Names):
     @staticmethod
     def min(dtype):
         """The least value; -inf of floats."""
-        return _core.as_dtype(dtype)._min()
+        return _core.as_dtype(dtype).min
 
     @staticmethod
     def max(dtype):
         """The greatest value; inf of floats."""
-        return _core.as_dtype(dtype)._max()
+        return _core.as_dtype(dtype).max
 
     @staticmethod
     def finfo(dtype) -> tuple[int, int]:

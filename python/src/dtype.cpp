@@ -59,8 +59,8 @@ void bind_dtype(nb::module_& m) {
             return std::pair(priority(a), a.lanes()) < std::pair(priority(b), b.lanes());
           },
           "other"_a)
-      .def("_min", [](DType d) { return number_of(min_value(d), d); })
-      .def("_max", [](DType d) { return number_of(max_value(d), d); })
+      .def_prop_ro("min", [](DType d) { return number_of(min_value(d), d); })
+      .def_prop_ro("max", [](DType d) { return number_of(max_value(d), d); })
       .def("_epsilon", [](DType d) { return epsilon(d); })
       .def(
           "__eq__", [](DType a, nb::handle b) { return nb::isinstance<DType>(b) && a == instance<DType>(b); },

@@ -56,8 +56,14 @@ void collect(nb::handle h, size_t depth, Leaves& all) {
                      (count < length ? std::to_string(count) : "more"));
 }
 
-uint64_t bits_of(nb::handle h, DType dtype) {
-  const Operand number = operand(h);
+// For a dtype that was asked for, a number is what a cast to it makes: integers wrap.
+Operand wrapped(const Operand& number, DType dtype) {
+  if (!number.is_int() || !dtype.is_int() || fits(dtype, number.integer())) return number;
+  const wide least = int_min(dtype), values = int_max(dtype) - least + 1;
+  return least + ((number.integer() - least) % values + values) % values;
+}
+
+uint64_t bits_of(const Operand& number, nb::handle h, DType dtype) {
   if (number.is_tensor()) wrong_type("numbers in a list", h);
   if (number.is_float() && !dtype.is_float()) {
     const Const value = number.constant(dtypes::float64).value();
@@ -94,7 +100,8 @@ Tensor from_lists(nb::handle data, std::optional<DType> dtype, const std::string
       std::memcpy(bytes.data() + i * size, &value, size);
       continue;
     }
-    const uint64_t bits = bits_of(all.numbers[i], type);
+    const Operand number = operand(all.numbers[i]);
+    const uint64_t bits = bits_of(dtype ? wrapped(number, type) : number, all.numbers[i], type);
     std::memcpy(bytes.data() + i * size, &bits, size);
   }
   return Tensor::from_bytes(bytes.data(), bytes.size(), Shape(all.shape.begin(), all.shape.end()), type,
@@ -121,7 +128,7 @@ Tensor tensor_of(nb::handle data, std::optional<DType> dtype, const std::string&
   if (data.is_none()) return Tensor::zeros({0}, {.dtype = dtype, .device = device});
   if (is_tensor(data)) return converted(instance<Tensor>(data));
   if (is_number(data)) {
-    const Operand number = operand(data);
+    const Operand given = operand(data), number = dtype ? wrapped(given, *dtype) : given;
     const DType own =
         is_numpy_scalar(data) ? python::dtype(dtype_of_numpy(data).attr("name")) : number.dtype();
     Tensor made = Tensor::full({}, number, {.dtype = dtype.value_or(own), .device = device});

@@ -1,8 +1,9 @@
-// Captured functions. Python takes arguments and results apart (quern/jit.py); here they are lists of tensors
+// Captured functions, and functions as nodes. Python takes arguments and results apart (quern/jit.py); here they are lists of tensors
 // and sizes.
 #include "quern/engine/jit.h"
 
 #include "python/src/bind.h"
+#include "quern/tensor/function.h"
 
 namespace quern::python {
 namespace {
@@ -70,6 +71,14 @@ void bind_jit(nb::module_& m) {
       .def_prop_ro("is_captured", &Calls::is_captured)
       .def_prop_ro("kernels", &Calls::kernels)
       .def_prop_ro("memory_bytes", &Calls::memory_bytes);
+  m.def(
+      "called",
+      [](const std::vector<Tensor>& arguments, const std::vector<Tensor>& results, const std::string& name,
+         bool precompile, bool allow_implicit) {
+        return called(arguments, results,
+                      {.name = name, .precompile = precompile, .allow_implicit = allow_implicit});
+      },
+      "arguments"_a, "results"_a, "name"_a, "precompile"_a, "allow_implicit"_a);
 }
 
 }  // namespace quern::python

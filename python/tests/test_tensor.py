@@ -61,6 +61,13 @@ def test_from_python():
     assert Tensor(np.float64(2.5)).item() == 2.5
 
 
+def test_a_dtype_that_is_asked_for_wraps_as_a_cast_does():
+    assert Tensor([0, 255, -129], dtype="int8").tolist() == [0, -1, 127] and Tensor(300, dtype="uint8").item() == 44
+    assert Tensor([-1, 2**32], dtype="uint32").tolist() == [2**32 - 1, 0] and Tensor([2**64 - 1], dtype="int64").item() == -1
+    assert Tensor([-1], dtype="uint64").item() == 2**64 - 1
+    assert dtypes.int8.min == -128 and dtypes.uint8.max == 255 and dtypes.float32.max == float("inf")
+
+
 def test_default_dtypes():
     with Context(DEFAULT_FLOAT="double", DEFAULT_INT="LONG"):
         assert Tensor([1.5]).dtype == Tensor.rand(2).dtype == nn.Linear(2, 3).weight.dtype == dtypes.default_float == dtypes.float64

@@ -23,6 +23,7 @@ class Operand {
   bool is_int() const { return std::holds_alternative<wide>(value_); }
   bool is_float() const { return std::holds_alternative<double>(value_); }
   const Tensor& tensor() const { return std::get<Tensor>(value_); }
+  wide integer() const { return std::get<wide>(value_); }
   DType dtype() const;  // of a number: the default for its kind
   bool is_weak() const;
   DType dtype_beside(DType other) const;  // what it becomes beside a tensor of this dtype

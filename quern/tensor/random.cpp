@@ -85,27 +85,33 @@ DType float_asked(const char* who, const Made& made) {
   return dtype;
 }
 
-// Of an unsigned type: words, parts of them, or several each.
-Tensor drawn_bits(const char* who, const Shape& shape, DType dtype) {
+// So many sets of a shape, of an unsigned type: words, parts of them, or several each.
+Tensor drawn_bits(const char* who, const Shape& shape, DType dtype, int64_t sets = 1) {
   constexpr int64_t kMostWords = int64_t{1} << 50;
   const int64_t n = elements(who, shape);
-  if (n == 0) return Tensor::zeros(shape, {.dtype = dtype});
-  const int64_t words = n > kMostWords ? n : (n * dtype.bytes() - 1) / 4 + 1;
+  if (n == 0) return Tensor::zeros({sets, n}, {.dtype = dtype});
+  const int64_t words = n > kMostWords ? n : (n * sets * dtype.bytes() - 1) / 4 + 1;
   if (words > kMostWords)
     throw ShapeError(fmt::format(
         "{}: shape {} is too large: at most 2^50 words of 32 bits can be drawn at once, it needs {}", who,
         shape_text(shape), words));
-  return random_words(words).bitcast(dtype).shrink({{{0, n}}}).reshape(shape);
+  return random_words(words).bitcast(dtype).shrink({{{0, n * sets}}}).reshape({sets, n});
 }
 
 // In [0, 1), in steps of 2^-23 (float64: 2^-52; narrower floats: their epsilon), so that nothing rounds up
-// to 1.
-Tensor uniform_floats(const char* who, const Shape& shape, DType dtype) {
+// to 1. A set of the shape each.
+std::vector<Tensor> uniform_sets(const char* who, const Shape& shape, DType dtype, int64_t sets) {
   const DType bits = detail::unsigned_of(dtype.bits());
   const int kept = -static_cast<int>(std::lround(std::log2(epsilon(dtype))));
   const DType computed = dtype == dtypes::float64 ? dtypes::float64 : dtypes::float32;
-  const Tensor number = drawn_bits(who, shape, bits).rshift(bits.bits() - kept).cast(computed);
-  return (number * std::ldexp(1.0, -kept)).cast(dtype);
+  const Tensor number = drawn_bits(who, shape, bits, sets).rshift(bits.bits() - kept).cast(computed);
+  const Tensor all = (number * std::ldexp(1.0, -kept)).cast(dtype);
+  std::vector<Tensor> each;
+  for (int64_t i = 0; i < sets; i++) each.push_back(all.shrink({{{i, i + 1}}, std::nullopt}).reshape(shape));
+  return each;
+}
+Tensor uniform_floats(const char* who, const Shape& shape, DType dtype) {
+  return uniform_sets(who, shape, dtype, 1)[0];
 }
 
 // Of n outputs and inputs: the product of all axes but the first.
@@ -138,7 +144,7 @@ Tensor Tensor::random_bits(const Shape& shape, const Made& made) {
   const DType dtype = made.dtype.value_or(dtypes::uint32);
   if (dtype != dtypes::uint32 && dtype != dtypes::uint64)
     throw DTypeError(fmt::format("random_bits: needs uint32 or uint64, given {}", dtype.name()));
-  return detail::placed(drawn_bits("random_bits", shape, dtype), made);
+  return detail::placed(drawn_bits("random_bits", shape, dtype).reshape(shape), made);
 }
 
 Tensor Tensor::rand(const Shape& shape, const Made& made) {
@@ -154,9 +160,8 @@ Tensor Tensor::uniform(const Shape& shape, double low, double high, const Made& 
 // Box and Muller: two uniform numbers make one normal number. 1 - u is never 0.
 Tensor Tensor::randn(const Shape& shape, const Made& made) {
   const DType dtype = float_asked("randn", made);
-  const Tensor u = uniform_floats("randn", {2, elements("randn", shape)}, detail::sum_dtype(dtype));
-  auto half = [&](int64_t i) { return u.shrink({{{i, i + 1}}, std::nullopt}).reshape(shape); };
-  const Tensor angle = half(0) * (2 * std::numbers::pi), radius = ((1 - half(1)).log() * -2).sqrt();
+  const std::vector<Tensor> u = uniform_sets("randn", shape, detail::sum_dtype(dtype), 2);
+  const Tensor angle = u[0] * (2 * std::numbers::pi), radius = ((1 - u[1]).log() * -2).sqrt();
   return detail::placed((angle.cos() * radius).cast(dtype), made);
 }
 Tensor Tensor::normal(const Shape& shape, double mean, double std, const Made& made) {
@@ -172,11 +177,12 @@ Tensor Tensor::randint(const Shape& shape, int64_t low, int64_t high, const Made
   make_const(dtype, low), make_const(dtype, wide{high} - 1);  // both must be values of it
   const auto range = static_cast<uint64_t>(wide{high} - wide{low});
   if (range <= kFew) {
-    const Tensor r = uniform({shape}, 0, static_cast<double>(range), {default_float()});
+    const DType floats = default_float().bits() > 32 ? default_float() : dtypes::float32;
+    const Tensor r = uniform_floats("randint", shape, floats) * static_cast<double>(range);
     return detail::placed(r.cast(dtype) + detail::number(wide{low}, dtype, {}), made);
   }
   // A remainder of 64 random bits: the bias is below high - low in 2^64.
-  const Tensor bits = drawn_bits("randint", shape, dtypes::uint64);
+  const Tensor bits = drawn_bits("randint", shape, dtypes::uint64).reshape(shape);
   const Tensor offset = bits.mod(detail::number(wide{range}, dtypes::uint64, {}));
   return detail::placed(
       (offset + detail::number(wide{static_cast<uint64_t>(low)}, dtypes::uint64, {})).cast(dtype), made);

@@ -6,6 +6,7 @@
 
 #include "quern/engine/schedule_cache.h"
 #include "quern/ir/movement.h"
+#include "quern/tensor/function.h"
 #include "quern/tensor/tensor.h"
 #include "test/engine/tensors.h"
 #include "test/error_of.h"
@@ -153,6 +154,34 @@ TEST(Function, TooDeep) {
   for (int i = 0; i < 200; i++) body = (Tensor(call(body, {parameter({4}, 0)}, true)) + 1.0).uop();
   EXPECT_THAT(error_of([&] { Tensor(call(body, {small_numbers({4}, 1).uop()}, true)).realize(); }),
               HasSubstr("the most is 64"));
+}
+
+TEST(Function, OfWhatACallableComputes) {
+  const Tensor x = small_numbers({8, 8}, 2), w = small_numbers({8, 8}, 3);
+  const TensorFunction layer = [](const std::vector<Tensor>& a) {
+    return std::vector{a[0].matmul(a[1]).tanh() + a[0].reshape({64}).reshape({8, 8}), a[0].sum()};
+  };
+  const std::vector<Tensor> expected = layer({x.transpose(), w});
+  for (const bool precompile : {false, true}) {
+    const FunctionSettings settings{.name = "layer", .precompile = precompile, .allow_implicit = false};
+    const std::vector<Tensor> found = call_function(layer, {x.transpose(), w}, settings);
+    ASSERT_EQ(found.size(), 2U);
+    for (size_t i = 0; i < 2; i++)
+      EXPECT_EQ(found[i].to_vector<float>(), expected[i].to_vector<float>()) << i;
+  }
+  auto run = [&] { call_function([&](auto&) { return std::vector{x * w}; }, {x}, {"f", true, false}); };
+  EXPECT_THAT(error_of(run),
+              HasSubstr("function f: it uses memory that is no argument: 64 elements of float32 on "));
+}
+
+TEST(Function, LayersOfCallablesAreScheduledOnce) {
+  clear_schedule_cache();
+  Tensor x = small_numbers({8, 8}, 1);
+  for (int i = 0; i < 16; i++)
+    x = call_function([](const std::vector<Tensor>& a) { return std::vector{a[0].matmul(a[1]).tanh()}; },
+                      {x, small_numbers({8, 8}, i)}, {.precompile = true})[0];
+  x.realize();
+  EXPECT_EQ(schedule_cache_counts().misses, 2) << "the chain, and the layer";
 }
 
 }  // namespace

@@ -1,0 +1,66 @@
+#include "quern/tensor/function.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "quern/ir/arg.h"
+#include "quern/ir/movement.h"
+#include "quern/tensor/support.h"
+
+namespace quern {
+namespace {
+
+bool is_fixed(const Tensor& x) {
+  return std::ranges::none_of(x.shape(), [](const Dim& d) { return d.is_symbolic(); });
+}
+
+void refuse_memory(const UOp& body, const std::string& name) {
+  std::vector<std::string> found;
+  for (const UOp& u : body.toposort())
+    if (u.op() == Op::BUFFER)
+      found.push_back(
+          fmt::format("{} elements of {} on {}", u.arg().integer(), u.dtype().name(), u.device()[0]));
+  if (found.empty()) return;
+  throw Error(fmt::format(
+      "function {}: it uses memory that is no argument: {}; pass it, or allow it (allow_implicit)", name,
+      fmt::join(found, ", ")));
+}
+
+}  // namespace
+
+std::vector<Tensor> called(const std::vector<Tensor>& arguments, const std::vector<Tensor>& results,
+                           const FunctionSettings& settings) {
+  if (results.empty()) return results;
+  std::unordered_map<UOp, UOp> parameters;
+  UOps sources = {UOp()};  // the body, then what was given
+  for (const Tensor& x : arguments) {
+    // Views of one memory are joined where they meet, so what is given is what is under them.
+    const UOp view = x.uop(), base = base_of(view);
+    const auto slot = static_cast<int64_t>(parameters.size());
+    if (x.devices().empty() || parameters.contains(base)) continue;
+    parameters.emplace(base, UOp::make(Op::PARAM, base.dtype(), base.shape(), slot));
+    sources.push_back(base);
+  }
+  UOps values;
+  for (const Tensor& y : results) values.push_back(y.uop());
+  const UOp body = UOp::make(Op::TUPLE, dtypes::void_, values).substitute(parameters);
+  if (!settings.allow_implicit) refuse_memory(body, settings.name);
+  if (!std::ranges::all_of(arguments, is_fixed) || !std::ranges::all_of(results, is_fixed)) return results;
+
+  sources[0] = body;
+  const UOp call = UOp::make(Op::FUNCTION, dtypes::void_, sources,
+                             FunctionArg{.name = settings.name, .precompile = settings.precompile});
+  std::vector<Tensor> from_call;
+  for (size_t i = 0; i < results.size(); i++)
+    from_call.emplace_back(UOp::make(Op::GETTUPLE, results[i].dtype(), {call}, static_cast<int64_t>(i)));
+  return from_call;
+}
+
+std::vector<Tensor> call_function(const TensorFunction& function, const std::vector<Tensor>& arguments,
+                                  const FunctionSettings& settings) {
+  return called(arguments, function(arguments), settings);
+}
+
+}  // namespace quern
