@@ -30,6 +30,8 @@ void bind_io(nb::module_& m);
 
 // What Tensor(data) makes: of a number, nested lists of numbers (or of tensors), bytes, an array, a UOp, a
 // path.
+// A number for a dtype that was asked for: what a cast makes of it.
+Operand cast_to(const Operand& number, DType dtype);
 Tensor tensor_of(nb::handle data, std::optional<DType> dtype, const std::string& device);
 
 // A value of Python from a constant: bool, int or float.

@@ -56,19 +56,8 @@ void collect(nb::handle h, size_t depth, Leaves& all) {
                      (count < length ? std::to_string(count) : "more"));
 }
 
-// For a dtype that was asked for, a number is what a cast to it makes: integers wrap.
-Operand wrapped(const Operand& number, DType dtype) {
-  if (!number.is_int() || !dtype.is_int() || fits(dtype, number.integer())) return number;
-  const wide least = int_min(dtype), values = int_max(dtype) - least + 1;
-  return least + ((number.integer() - least) % values + values) % values;
-}
-
 uint64_t bits_of(const Operand& number, nb::handle h, DType dtype) {
   if (number.is_tensor()) wrong_type("numbers in a list", h);
-  if (number.is_float() && !dtype.is_float()) {
-    const Const value = number.constant(dtypes::float64).value();
-    return to_bits(convert(value, dtypes::float64, dtype), dtype);
-  }
   if (dtype.is_bool() && !number.is_bool())
     return number.is_float() ? number.constant(dtypes::float64).value().as_float() != 0
                              : number.constant(dtypes::int64).value().as_int() != 0;
@@ -101,7 +90,7 @@ Tensor from_lists(nb::handle data, std::optional<DType> dtype, const std::string
       continue;
     }
     const Operand number = operand(all.numbers[i]);
-    const uint64_t bits = bits_of(dtype ? wrapped(number, type) : number, all.numbers[i], type);
+    const uint64_t bits = bits_of(dtype ? cast_to(number, type) : number, all.numbers[i], type);
     std::memcpy(bytes.data() + i * size, &bits, size);
   }
   return Tensor::from_bytes(bytes.data(), bytes.size(), Shape(all.shape.begin(), all.shape.end()), type,
@@ -119,6 +108,16 @@ Tensor from_raw(nb::handle data, DType dtype, const std::string& device) {
 
 }  // namespace
 
+Operand cast_to(const Operand& number, DType dtype) {
+  if (number.is_tensor() || number.is_bool() || !dtype.is_int()) return number;
+  if (number.is_float()) {
+    const Const cast = convert(number.constant(dtypes::float64).value(), dtypes::float64, dtype);
+    return dtype.is_unsigned() ? wide{static_cast<uint64_t>(cast.as_int())} : wide{cast.as_int()};
+  }
+  const wide least = int_min(dtype), values = int_max(dtype) - least + 1;
+  return least + ((number.integer() - least) % values + values) % values;
+}
+
 Tensor tensor_of(nb::handle data, std::optional<DType> dtype, const std::string& device) {
   let_go();
   const auto converted = [&](const Tensor& t) {
@@ -128,7 +127,7 @@ Tensor tensor_of(nb::handle data, std::optional<DType> dtype, const std::string&
   if (data.is_none()) return Tensor::zeros({0}, {.dtype = dtype, .device = device});
   if (is_tensor(data)) return converted(instance<Tensor>(data));
   if (is_number(data)) {
-    const Operand given = operand(data), number = dtype ? wrapped(given, *dtype) : given;
+    const Operand given = operand(data), number = dtype ? cast_to(given, *dtype) : given;
     const DType own =
         is_numpy_scalar(data) ? python::dtype(dtype_of_numpy(data).attr("name")) : number.dtype();
     Tensor made = Tensor::full({}, number, {.dtype = dtype.value_or(own), .device = device});

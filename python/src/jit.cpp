@@ -1,5 +1,5 @@
-// Captured functions, and functions as nodes. Python takes arguments and results apart (quern/jit.py); here they are lists of tensors
-// and sizes.
+// Captured functions, and functions as nodes. Python takes arguments and results apart (quern/jit.py); here
+// they are lists of tensors and sizes.
 #include "quern/engine/jit.h"
 
 #include "python/src/bind.h"

@@ -156,7 +156,8 @@ void bind_making(TensorClass& tensor) {
       [](const Shape& shape, const Operand& value, nb::handle dtype, nb::handle device, nb::handle grad,
          bool) {
         const Request request{dtype, device, grad};
-        return request.finish(Tensor::full(shape, value, request.made()));
+        const Made made = request.made();
+        return request.finish(Tensor::full(shape, made.dtype ? cast_to(value, *made.dtype) : value, made));
       },
       "shape"_a, "fill_value"_a, dtype_, device_, grad_, "buffer"_a = true, "The same value everywhere.");
   tensor.def_static("arange", &counted, "start"_a, "stop"_a = nb::none(), "step"_a = 1, dtype_, device_,

@@ -50,12 +50,11 @@ Tensor padded(const Tensor& x, nb::handle padding, const std::string& mode, cons
   if (!is_sequence(padding)) wrong_type("padding: a tuple of ints, or of pairs", padding);
   bool pairs = nb::len(padding) > 0;
   for (nb::handle p : nb::borrow<nb::sequence>(padding)) pairs = pairs && (p.is_none() || is_sequence(p));
-  const double number = value.is_tensor() ? 0 : value.constant(dtypes::float64).value().as_float();
   if (!pairs) {
     if (value.is_tensor()) throw ValueError("pad: the value must be a number");
     bool known = true;
     for (nb::handle p : nb::borrow<nb::sequence>(padding)) known = known && !nb::isinstance<UOp>(p);
-    if (known) return x.pad(int_list(padding).values(), mode, number);
+    if (known) return x.pad(int_list(padding).values(), mode, value);
   }
   std::vector<std::pair<Dim, Dim>> all;
   if (pairs) {
@@ -75,7 +74,7 @@ Tensor padded(const Tensor& x, nb::handle padding, const std::string& mode, cons
     flat.push_back(all[i].first.value());
     flat.push_back(all[i].second.value());
   }
-  return x.pad(flat, mode, number);
+  return x.pad(flat, mode, value);
 }
 
 Tensor padded_to(const Tensor& x, const nb::args& args, const Operand& value) {

@@ -12,7 +12,7 @@ from quern import Context, Device, Tensor
     (quern.ShapeError, ValueError, lambda: Tensor([[1, 2], [3]])),
     (quern.ShapeError, ValueError, lambda: Tensor([[1, 2], 3])),
     (quern.ShapeError, ValueError, lambda: Tensor.ones(2).item()),
-    (quern.DTypeError, TypeError, lambda: Tensor([300], dtype="uint8")),
+    (quern.DTypeError, TypeError, lambda: Tensor([1], dtype="uint8") + 300),
     (quern.DTypeError, TypeError, lambda: Tensor([1], dtype="float31")),
     (quern.DTypeError, TypeError, lambda: Tensor([2**70])),
     (quern.DTypeError, TypeError, lambda: Tensor([1.5]) & 1),

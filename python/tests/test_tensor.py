@@ -64,8 +64,26 @@ def test_from_python():
 def test_a_dtype_that_is_asked_for_wraps_as_a_cast_does():
     assert Tensor([0, 255, -129], dtype="int8").tolist() == [0, -1, 127] and Tensor(300, dtype="uint8").item() == 44
     assert Tensor([-1, 2**32], dtype="uint32").tolist() == [2**32 - 1, 0] and Tensor([2**64 - 1], dtype="int64").item() == -1
-    assert Tensor([-1], dtype="uint64").item() == 2**64 - 1
+    assert Tensor([-1], dtype="uint64").item() == 2**64 - 1 and Tensor.full((2,), 300, dtype="uint8").tolist() == [44, 44]
+    assert Tensor([1.9, -1.9, float("nan")], dtype="int32").tolist() == [1, -1, 0] == Tensor.full((3,), 1.9, dtype="int8").tolist()[:1] + [-1, 0]
+    assert Tensor([1e19], dtype="uint64").item() == 10**19 and Tensor(-1e30, dtype="int64").item() == -2**63
+    assert Tensor([2, 0, 0.5], dtype="bool").tolist() == [True, False, True] and Tensor([True], dtype="int8").item() == 1
     assert dtypes.int8.min == -128 and dtypes.uint8.max == 255 and dtypes.float32.max == float("inf")
+
+
+def test_padding_with_what_the_dtype_does_not_hold():
+    x = Tensor([1, 2])
+    assert x.pad((1, 1), value=-float("inf")).tolist() == [-float("inf"), 1, 2, -float("inf")]
+    assert x.pad((1, 0), value=0.5).dtype == dtypes.float32 and x.pad((1, 0), value=0.0).dtype == dtypes.int32
+    assert x.pad(((0, 1),), value=7).tolist() == [1, 2, 7] and x.pad(((0, 1),), value=7).dtype == dtypes.int32
+    assert Tensor([True]).pad((1, 1), value=True).tolist() == [True, True, True]
+
+
+def test_integers_between_integers():
+    """Cut off, but for pictures of bytes, which are rounded."""
+    x = [[1, 2, 3, 4], [21, 22, 23, 24], [41, 42, 43, 44]]
+    assert Tensor(x).interpolate((2, 3)).tolist() == [[6, 7, 8], [36, 37, 38]]
+    assert Tensor(x, dtype="uint8").interpolate((2, 3)).tolist() == [[6, 8, 9], [36, 38, 39]]
 
 
 def test_default_dtypes():

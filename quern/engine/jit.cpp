@@ -150,18 +150,30 @@ struct JitCalls::Captured {
 JitCalls::JitCalls() = default;
 JitCalls::~JitCalls() = default;
 
+// Threads may share a jit, so what it remembers is read and written by who has the engine.
 void JitCalls::reset() {
+  const auto lock = lock_engine();
   captured_.reset();
   has_run_ = false;
 }
-bool JitCalls::is_captured() const { return captured_ != nullptr; }
-int64_t JitCalls::kernels() const { return captured_ ? captured_->replay.kernels() : 0; }
-int64_t JitCalls::memory_bytes() const { return captured_ ? captured_->replay.arena_bytes() : 0; }
+bool JitCalls::is_captured() const {
+  const auto lock = lock_engine();
+  return captured_ != nullptr;
+}
+int64_t JitCalls::kernels() const {
+  const auto lock = lock_engine();
+  return captured_ ? captured_->replay.kernels() : 0;
+}
+int64_t JitCalls::memory_bytes() const {
+  const auto lock = lock_engine();
+  return captured_ ? captured_->replay.arena_bytes() : 0;
+}
 
 JitCalls::Replayed JitCalls::replay(const JitArguments& given) {
-  if (!captured_ || env::JIT() == 0 || Recording::current() != nullptr) return {};
-  Replayed result{lock_engine()};
-  Captured& c = *captured_;
+  if (env::JIT() == 0 || Recording::current() != nullptr) return {};
+  Replayed result{.lock = lock_engine(), .captured = captured_};
+  if (!result.captured) return {};
+  Captured& c = *result.captured;
   const bool other = c.inputs.read(given, c.replay);
   c.settle(given, other);
   for (const std::weak_ptr<TensorState>& weak : std::exchange(c.left, {}))
@@ -175,21 +187,32 @@ JitCalls::Replayed JitCalls::replay(const JitArguments& given) {
 
 void JitCalls::run(const JitArguments& given, const std::function<JitArguments()>& function) {
   // A jit within one that is captured is part of it.
-  const bool captures = has_run_ && !captured_ && env::JIT() != 0 && Recording::current() == nullptr;
+  bool captures = env::JIT() != 0 && Recording::current() == nullptr;
+  std::vector<uint64_t> numbers;
+  {
+    const auto lock = lock_engine();
+    captures = captures && has_run_ && !captured_;
+    if (captures) numbers = numbers_;
+  }
   if (captures) {
-    capture(given, function);
+    auto captured = capture(given, function, numbers);
+    const auto lock = lock_engine();
+    captured_ = std::move(captured);
     return;
   }
   NumbersSeen seen;
   (void)run_and_realize(function);
+  const auto lock = lock_engine();
   numbers_ = seen.hashes;
   has_run_ = true;
 }
 
-void JitCalls::capture(const JitArguments& given, const std::function<JitArguments()>& function) {
+std::shared_ptr<JitCalls::Captured> JitCalls::capture(const JitArguments& given,
+                                                      const std::function<JitArguments()>& function,
+                                                      const std::vector<uint64_t>& numbers) {
   const std::vector<bool> copied = JitInputs::prepare(given);
   JitInputs inputs(given, copied);
-  Recording recording(numbers_);
+  Recording recording(numbers);
   std::vector<Tensor> changed;
   const JitArguments outputs = run_and_realize(function, &changed);
   check_changed(changed, recording);
@@ -197,13 +220,15 @@ void JitCalls::capture(const JitArguments& given, const std::function<JitArgumen
   inputs.recorded(recording);
   std::vector<std::weak_ptr<TensorState>> left = left_behind(recording, outputs, inputs.buffers());
   JitOutputs made(outputs, recording, inputs);
-  captured_ = std::make_unique<Captured>(std::move(inputs), std::move(made), recording);
-  captured_->left = std::move(left);
-  captured_->forget_memory();
+  auto captured = std::make_shared<Captured>(std::move(inputs), std::move(made), recording);
+  captured->left = std::move(left);
+  captured->forget_memory();
   if (env::DEBUG() >= 1)
-    std::fputs(
-        fmt::format("jit: captured, {} kernels, {} bytes between them\n", kernels(), memory_bytes()).c_str(),
-        stderr);
+    std::fputs(fmt::format("jit: captured, {} kernels, {} bytes between them\n", captured->replay.kernels(),
+                           captured->replay.arena_bytes())
+                   .c_str(),
+               stderr);
+  return captured;
 }
 
 }  // namespace quern::detail

@@ -21,9 +21,11 @@ class JitCalls {
   JitCalls& operator=(const JitCalls&) = delete;
   ~JitCalls();
 
+  struct Captured;
   struct Replayed {
-    std::unique_lock<EngineMutex> lock;         // nothing else runs until the results are taken
-    const std::vector<Tensor>* kept = nullptr;  // the outputs, or
+    std::unique_lock<EngineMutex> lock = {};       // nothing else runs until the results are taken
+    std::shared_ptr<Captured> captured = nullptr;  // which another thread may replace
+    const std::vector<Tensor>* kept = nullptr;     // the outputs, or
     std::vector<Tensor> own = {};
     const size_t* lengths = nullptr;
     explicit operator bool() const { return lock.owns_lock(); }
@@ -41,17 +43,17 @@ class JitCalls {
   int64_t memory_bytes() const;  // that a replay needs between its kernels
 
  private:
-  struct Captured;
-  void capture(const JitArguments& given, const std::function<JitArguments()>& function);
+  std::shared_ptr<Captured> capture(const JitArguments& given, const std::function<JitArguments()>& function,
+                                    const std::vector<uint64_t>& numbers);
 
   bool has_run_ = false;
   std::vector<uint64_t> numbers_;  // hashes of those of the host that it made tensors of, when it ran last
-  std::unique_ptr<Captured> captured_;
+  std::shared_ptr<Captured> captured_;
 };
 
 }  // namespace detail
 
-// Copies are the same function with the same memory of its calls. Not to be called by two threads at once.
+// Copies are the same function with the same memory of its calls. Threads may share them.
 template <class Function>
 class Jit {
  public:

@@ -7,6 +7,8 @@
 
 #include "quern/ir/arg.h"
 #include "quern/ir/movement.h"
+#include "quern/ir/rewrite.h"
+#include "quern/ir/rules.h"
 #include "quern/tensor/support.h"
 
 namespace quern {
@@ -15,6 +17,10 @@ namespace {
 bool is_fixed(const Tensor& x) {
   return std::ranges::none_of(x.shape(), [](const Dim& d) { return d.is_symbolic(); });
 }
+
+UOp joined(const UOp& x) { return reshape(x.src(0), x.src().subspan(1)); }
+
+const Rules one_reshape = [] { return RuleList{{op(Op::RESHAPE).as("x"), joined}}; };
 
 void refuse_memory(const UOp& body, const std::string& name) {
   std::vector<std::string> found;
@@ -36,16 +42,21 @@ std::vector<Tensor> called(const std::vector<Tensor>& arguments, const std::vect
   std::unordered_map<UOp, UOp> parameters;
   UOps sources = {UOp()};  // the body, then what was given
   for (const Tensor& x : arguments) {
-    // Views of one memory are joined where they meet, so what is given is what is under them.
+    // Views are joined where they meet, so what is under them is looked for. Seen through a reshape only, it
+    // is the reshape that is given: whether a layer reads memory or what another one computed, its body is
+    // the same.
     const UOp view = x.uop(), base = base_of(view);
-    const auto slot = static_cast<int64_t>(parameters.size());
     if (x.devices().empty() || parameters.contains(base)) continue;
-    parameters.emplace(base, UOp::make(Op::PARAM, base.dtype(), base.shape(), slot));
-    sources.push_back(base);
+    const UOp given = view.op() == Op::RESHAPE && view.src(0) == base ? view : base;
+    const auto slot = static_cast<int64_t>(parameters.size());
+    const UOp parameter = UOp::make(Op::PARAM, given.dtype(), given.shape(), slot);
+    parameters.emplace(base, reshape(parameter, base.shape()));
+    sources.push_back(given);
   }
   UOps values;
   for (const Tensor& y : results) values.push_back(y.uop());
-  const UOp body = UOp::make(Op::TUPLE, dtypes::void_, values).substitute(parameters);
+  const UOp body =
+      graph_rewrite(UOp::make(Op::TUPLE, dtypes::void_, values).substitute(parameters), one_reshape);
   if (!settings.allow_implicit) refuse_memory(body, settings.name);
   if (!std::ranges::all_of(arguments, is_fixed) || !std::ranges::all_of(results, is_fixed)) return results;
 

@@ -40,7 +40,8 @@ Tensor repeated_around(const Tensor& x, int64_t axis, int64_t before, int64_t af
 
 }  // namespace
 
-Tensor Tensor::pad(const Ints& padding, const std::string& mode, double value) const {
+Tensor Tensor::pad(const Ints& padding, const std::string& mode) const { return pad(padding, mode, 0); }
+Tensor Tensor::pad(const Ints& padding, const std::string& mode, const Operand& value) const {
   if (mode != "constant" && mode != "reflect" && mode != "replicate" && mode != "circular")
     throw ValueError(fmt::format(
         "pad: mode \"{}\" is not \"constant\", \"reflect\", \"replicate\" or \"circular\"", mode));
@@ -146,7 +147,7 @@ Tensor Tensor::interpolate(const Ints& size, const std::string& mode, bool align
     x = below + (above - below) * weight;
   }
   if (!linear) return x;
-  return is_floating_point() ? x.cast(dtype()) : x.round().cast(dtype());
+  return (dtype() == dtypes::uint8 ? x.round() : x).cast(dtype());  // pictures are rounded
 }
 
 }  // namespace quern

@@ -169,8 +169,9 @@ Tensor Tensor::pad_axes(const std::vector<std::pair<Dim, Dim>>& padding, const O
   detail::checked_shape("pad", sizes);
   Tensor padded(quern::pad(uop(), offsets, sizes_of(sizes)));
   if (!value.is_tensor()) {
-    const Const zero = value.constant(dtype()).value();
-    if (zero == make_const(dtype(), 0)) return padded;
+    const DType promoted = value.dtype_beside(dtype());
+    if (value.constant(promoted).value() == make_const(promoted, 0)) return padded;
+    if (promoted != dtype()) return cast(promoted).pad_axes(padding, value);
   }
   const Tensor inside(quern::pad(quern::full(sizes_of(own), UOp::boolean(true)), offsets, sizes_of(sizes)));
   return inside.where(padded,

@@ -120,8 +120,9 @@ class Tensor {
   Tensor unsqueeze(int64_t axis) const;
   Tensor shrink(
       const std::vector<std::optional<std::pair<Dim, Dim>>>& bounds) const;  // [begin, end) of each axis
-  Tensor pad(const Ints& padding, const std::string& mode = "constant",
-             double value = 0) const;  // last axis first
+  // Last axis first. A value that the dtype cannot hold, -inf for integers, makes a tensor of its dtype.
+  Tensor pad(const Ints& padding, const std::string& mode, const Operand& value) const;
+  Tensor pad(const Ints& padding, const std::string& mode = "constant") const;
   Tensor pad_axes(const std::vector<std::pair<Dim, Dim>>& padding,
                   const Operand& value) const;  // first axis first
   Tensor shrink_to(const std::vector<std::optional<Dim>>& sizes) const;

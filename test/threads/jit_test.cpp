@@ -1,4 +1,4 @@
-// Several threads capture and replay functions of their own.
+// Several threads capture and replay functions, their own and one that they share.
 #include <gtest/gtest.h>
 
 #include <thread>
@@ -37,6 +37,19 @@ TEST(JitThreads, EarlierWritesOfOthersAreNotReplayed) {
   std::thread([&] { w.assign(w + 1); }).join();
   for (int i = 0; i < 4; i++) EXPECT_EQ(step(x).to_vector<float>(), std::vector<float>(4, 2));
   EXPECT_EQ(w.to_vector<float>(), std::vector<float>(4, 1));
+}
+
+// One captures while another replays, and forgets what a third one captured.
+TEST(JitThreads, ShareOne) {
+  const auto step = jit([](const Tensor& x) { return x * 2 + 1; });
+  in_threads([&](int t) {
+    for (int i = 0; i < 30; i++) {
+      const Tensor x = Tensor::full({4}, static_cast<float>(t + i)).contiguous().realize();
+      EXPECT_EQ(step(x).to_vector<float>(), std::vector<float>(4, static_cast<float>(2 * (t + i) + 1)));
+      if (i % 7 == t) step.reset();
+      EXPECT_GE(step.kernels(), 0);
+    }
+  });
 }
 
 }  // namespace
