@@ -46,7 +46,9 @@ std::pair<Dim, Dim> two(const char* who, nb::handle h) {
 }
 
 // (left, right, top, bottom, ...) from the last axis, or a pair (or None) for each axis.
-Tensor padded(const Tensor& x, nb::handle padding, const std::string& mode, const Operand& value) {
+Tensor padded(const Tensor& given, nb::handle padding, const std::string& mode, const Operand& value) {
+  const bool is_zero = !value.is_tensor() && value.constant(dtypes::float64).value().as_float() == 0;
+  const Tensor x = value.is_tensor() || is_zero ? given : given.cast(value.dtype_beside(given.dtype()));
   if (!is_sequence(padding)) wrong_type("padding: a tuple of ints, or of pairs", padding);
   bool pairs = nb::len(padding) > 0;
   for (nb::handle p : nb::borrow<nb::sequence>(padding)) pairs = pairs && (p.is_none() || is_sequence(p));

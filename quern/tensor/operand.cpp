@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include <algorithm>
 
 #include "quern/ir/movement.h"
@@ -21,6 +23,14 @@ bool Operand::is_weak() const { return !is_tensor() || tensor().state()->is_numb
 DType Operand::dtype_beside(DType other) const {
   const bool holds = other.is_float() || (other.is_int() && !dtype().is_float());
   return holds && is_weak() ? other : promote(other, dtype());
+}
+
+bool Operand::is_held_by(DType dtype) const {
+  if (dtype.is_float() || is_bool()) return true;
+  auto holds = [&](wide n) { return dtype.is_bool() ? n == 0 || n == 1 : fits(dtype, n); };
+  if (is_int()) return holds(integer());
+  const double n = std::get<double>(value_);
+  return std::trunc(n) == n && std::abs(n) < 0x1p65 && holds(static_cast<wide>(n));
 }
 
 DType detail::common_dtype(const Operand& a, const Operand& b) {

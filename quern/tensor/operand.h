@@ -27,6 +27,7 @@ class Operand {
   DType dtype() const;  // of a number: the default for its kind
   bool is_weak() const;
   DType dtype_beside(DType other) const;  // what it becomes beside a tensor of this dtype
+  bool is_held_by(DType dtype) const;     // a number: whether it is one of its values, but for rounding
   UOp constant(DType dtype) const;        // a number as a CONST; DTypeError when it does not fit
 
  private:

@@ -169,7 +169,7 @@ Tensor Tensor::pad_axes(const std::vector<std::pair<Dim, Dim>>& padding, const O
   detail::checked_shape("pad", sizes);
   Tensor padded(quern::pad(uop(), offsets, sizes_of(sizes)));
   if (!value.is_tensor()) {
-    const DType promoted = value.dtype_beside(dtype());
+    const DType promoted = value.is_held_by(dtype()) ? dtype() : value.dtype_beside(dtype());
     if (value.constant(promoted).value() == make_const(promoted, 0)) return padded;
     if (promoted != dtype()) return cast(promoted).pad_axes(padding, value);
   }

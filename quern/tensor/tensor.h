@@ -120,7 +120,7 @@ class Tensor {
   Tensor unsqueeze(int64_t axis) const;
   Tensor shrink(
       const std::vector<std::optional<std::pair<Dim, Dim>>>& bounds) const;  // [begin, end) of each axis
-  // Last axis first. A value that the dtype cannot hold, -inf for integers, makes a tensor of its dtype.
+  // Last axis first. A value that the dtype cannot hold, -inf for integers, makes floats of them.
   Tensor pad(const Ints& padding, const std::string& mode, const Operand& value) const;
   Tensor pad(const Ints& padding, const std::string& mode = "constant") const;
   Tensor pad_axes(const std::vector<std::pair<Dim, Dim>>& padding,
