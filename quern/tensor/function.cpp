@@ -64,6 +64,7 @@ std::vector<Tensor> called(const std::vector<Tensor>& arguments, const std::vect
   const UOp call = UOp::make(Op::FUNCTION, dtypes::void_, sources,
                              FunctionArg{.name = settings.name, .precompile = settings.precompile});
   std::vector<Tensor> from_call;
+  from_call.reserve(results.size());
   for (size_t i = 0; i < results.size(); i++)
     from_call.emplace_back(UOp::make(Op::GETTUPLE, results[i].dtype(), {call}, static_cast<int64_t>(i)));
   return from_call;

@@ -2,8 +2,7 @@
 // in which they are PARAMs. Calls with equal bodies, the layers of a network say, are scheduled once if they
 // are precompiled; otherwise the body is put in place of the call before anything is scheduled.
 //
-//   y = tanh(x @ w) of x, w  ->  y = FUNCTION(tanh(PARAM(0) @ PARAM(1)), x, w; {name: "layer", precompile:
-//   true})
+//   y = tanh(x @ w)  ->  y = FUNCTION(tanh(PARAM(0) @ PARAM(1)), x, w; {name: "layer", precompile: true})
 #pragma once
 
 #include <functional>

@@ -107,6 +107,7 @@ std::vector<Tensor> uniform_sets(const char* who, const Shape& shape, DType dtyp
   const Tensor number = drawn_bits(who, shape, bits, sets).rshift(bits.bits() - kept).cast(computed);
   const Tensor all = (number * std::ldexp(1.0, -kept)).cast(dtype);
   std::vector<Tensor> each;
+  each.reserve(static_cast<size_t>(sets));
   for (int64_t i = 0; i < sets; i++) each.push_back(all.shrink({{{i, i + 1}}, std::nullopt}).reshape(shape));
   return each;
 }
