@@ -36,6 +36,11 @@ int priority(DType d) {
   return static_cast<int>(d.kind()) - static_cast<int>(Scalar::Index) + (d.is_float() ? 1 : 0);
 }
 
+DType with_values(DType dtype) {
+  if (dtype.is_void() || dtype.is_ptr()) throw DTypeError(dtype.name() + " has no values");
+  return dtype.scalar();
+}
+
 }  // namespace
 
 void bind_dtype(nb::module_& m) {
@@ -59,8 +64,10 @@ void bind_dtype(nb::module_& m) {
             return std::pair(priority(a), a.lanes()) < std::pair(priority(b), b.lanes());
           },
           "other"_a)
-      .def_prop_ro("min", [](DType d) { return number_of(min_value(d), d); })
-      .def_prop_ro("max", [](DType d) { return number_of(max_value(d), d); })
+      .def_prop_ro(
+          "min", [](DType d) { return number_of(min_value(with_values(d)), d); }, "-inf of floats.")
+      .def_prop_ro(
+          "max", [](DType d) { return number_of(max_value(with_values(d)), d); }, "inf of floats.")
       .def("_epsilon", [](DType d) { return epsilon(d); })
       .def(
           "__eq__", [](DType a, nb::handle b) { return nb::isinstance<DType>(b) && a == instance<DType>(b); },

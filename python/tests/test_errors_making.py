@@ -124,6 +124,8 @@ DTYPES = [
     row(TypeError, DTYPE + "int", lambda: Tensor([1], dtype=5)),
     row(TypeError, DTYPE + "int", lambda: a.cast(5)),
     row(DTypeError, "cast: a tensor cannot hold void", lambda: a.cast("void")),
+    row(DTypeError, "void has no values", lambda: dtypes.void.max),
+    row(DTypeError, "void has no values", lambda: dtypes.min(dtypes.void)),
     row(DTypeError, "empty: a tensor cannot hold void", lambda: Tensor.empty(2, dtype="void")),
     row(ShapeError, "bitcast: float32 (3,) to float64: the last axis must be a multiple of 2",
         lambda: Tensor([1.0, 2.0, 3.0]).bitcast("float64")),
