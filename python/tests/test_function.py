@@ -81,6 +81,16 @@ def test_memory_that_is_no_argument():
     assert function(lambda x: x + hidden, allow_implicit=True)(Tensor([1.0, 2])).tolist() == [2, 4]
 
 
+def test_several_devices():
+    a, b = Tensor([1.0, 2], device="INTERP").realize(), Tensor([3.0, 4], device="CPU").realize()
+    assert function(lambda x, y: y + 1, precompile=True)(a, b).tolist() == [4, 5]
+    assert [r.tolist() for r in function(lambda x, y: (y + 1, x + 1), precompile=True)(a, b)] == [[4, 5], [2, 3]]
+    assert function(lambda x: x.to("CPU") * 2, precompile=True)(a).tolist() == [2, 4]
+    assert function(lambda x: (x + 1).to("CPU").to("INTERP"), precompile=True)(a + 1).tolist() == [3, 4]
+    assert function(lambda x: Tensor.arange(3), precompile=True)(a).tolist() == [0, 1, 2]
+    assert function(lambda x: x, precompile=True)(b).tolist() == [3, 4]
+
+
 def test_wrong_use():
     with pytest.raises(Error, match="returned int, expected a Tensor or a tuple of Tensors"):
         function(lambda: 3)()

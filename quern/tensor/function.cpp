@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <set>
 
 #include "quern/ir/arg.h"
 #include "quern/ir/movement.h"
@@ -16,6 +17,15 @@ namespace {
 
 bool is_fixed(const Tensor& x) {
   return std::ranges::none_of(x.shape(), [](const Dim& d) { return d.is_symbolic(); });
+}
+
+// A body is scheduled for one device, where all that it is given is, and what it gives.
+bool is_on_one_device(const std::vector<Tensor>& arguments, const std::vector<Tensor>& results) {
+  std::set<Texts> devices;
+  for (const std::vector<Tensor>& all : {arguments, results})
+    for (const Tensor& x : all)
+      if (!x.devices().empty()) devices.insert(x.devices());
+  return devices.size() <= 1;
 }
 
 UOp joined(const UOp& x) { return reshape(x.src(0), x.src().subspan(1)); }
@@ -59,6 +69,7 @@ std::vector<Tensor> called(const std::vector<Tensor>& arguments, const std::vect
       graph_rewrite(UOp::make(Op::TUPLE, dtypes::void_, values).substitute(parameters), one_reshape);
   if (!settings.allow_implicit) refuse_memory(body, settings.name);
   if (!std::ranges::all_of(arguments, is_fixed) || !std::ranges::all_of(results, is_fixed)) return results;
+  if (!is_on_one_device(arguments, results) || body.ops_below().contains(Op::COPY)) return results;
 
   sources[0] = body;
   const UOp call = UOp::make(Op::FUNCTION, dtypes::void_, sources,

@@ -19,8 +19,8 @@ struct FunctionSettings {
   bool allow_implicit = true;  // memory that is no argument may be used; else an Error says what it is
 };
 
-// The results, as those of a call. Arguments that are on no device (constants) stay in the body, as do all
-// where a size is symbolic.
+// The results, as those of a call. Arguments that are on no device (constants) stay in the body; where a size
+// is symbolic, or not all is on one device, the results are what they were.
 std::vector<Tensor> called(const std::vector<Tensor>& arguments, const std::vector<Tensor>& results,
                            const FunctionSettings& settings);
 
