@@ -89,6 +89,8 @@ def test_several_devices():
     assert function(lambda x: (x + 1).to("CPU").to("INTERP"), precompile=True)(a + 1).tolist() == [3, 4]
     assert function(lambda x: Tensor.arange(3), precompile=True)(a).tolist() == [0, 1, 2]
     assert function(lambda x: x, precompile=True)(b).tolist() == [3, 4]
+    assert function(lambda x: Tensor.ones(2), precompile=True)(Tensor.ones(2, device="NULL")).tolist() == [1, 1]
+    assert function(lambda x: Tensor.ones(2), precompile=True)(Tensor.empty(2, device="NULL")).tolist() == [1, 1]
 
 
 def test_wrong_use():

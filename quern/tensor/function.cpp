@@ -22,10 +22,10 @@ bool is_fixed(const Tensor& x) {
 // A body is scheduled for one device, where all that it is given is, and what it gives.
 bool is_on_one_device(const std::vector<Tensor>& arguments, const std::vector<Tensor>& results) {
   std::set<Texts> devices;
-  for (const std::vector<Tensor>& all : {arguments, results})
-    for (const Tensor& x : all)
-      if (!x.devices().empty()) devices.insert(x.devices());
-  return devices.size() <= 1;
+  for (const Tensor& y : results) devices.insert(y.devices());
+  for (const Tensor& x : arguments)
+    if (!x.devices().empty()) devices.insert(x.devices());
+  return devices.size() == 1 && !devices.begin()->empty();
 }
 
 UOp joined(const UOp& x) { return reshape(x.src(0), x.src().subspan(1)); }
