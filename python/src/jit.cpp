@@ -46,7 +46,8 @@ class Calls {
     calls_.run(given, [&] {
       const Locked lock;
       const nb::object given_to = nb::cast(tensors);
-      results = nb::cast<std::vector<Tensor>>(run_python([&] { return function(given_to); }));
+      const nb::object found = run_python([&] { return function(given_to); });
+      if (!nb::try_cast(found, results)) wrong_type("tensors as results of the function", found);
       return places(results, {});
     });
   }
