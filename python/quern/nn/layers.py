@@ -1,4 +1,5 @@
-"""Linear, convolutions, Embedding, LSTMCell. Weights begin uniform within 1 / sqrt(number of inputs of an output)."""
+"""Linear, convolutions, Embedding, LSTMCell. Weights begin as those of tinygrad: uniform within 1 / sqrt(inputs), where a convolution
+has in_channels * kernel inputs whatever its groups."""
 
 import math
 
