@@ -28,10 +28,10 @@ void bind_jit(nb::module_& m);
 void bind_optim(nb::module_& m);
 void bind_io(nb::module_& m);
 
-// What Tensor(data) makes: of a number, nested lists of numbers (or of tensors), bytes, an array, a UOp, a
-// path.
 // A number for a dtype that was asked for: what a cast makes of it.
 Operand cast_to(const Operand& number, DType dtype);
+// What Tensor(data) makes: of a number, nested lists of numbers (or of tensors), bytes, an array, a UOp, a
+// path.
 Tensor tensor_of(nb::handle data, std::optional<DType> dtype, const std::string& device);
 
 // A value of Python from a constant: bool, int or float.

@@ -58,9 +58,6 @@ void collect(nb::handle h, size_t depth, Leaves& all) {
 
 uint64_t bits_of(const Operand& number, nb::handle h, DType dtype) {
   if (number.is_tensor()) wrong_type("numbers in a list", h);
-  if (dtype.is_bool() && !number.is_bool())
-    return number.is_float() ? number.constant(dtypes::float64).value().as_float() != 0
-                             : number.constant(dtypes::int64).value().as_int() != 0;
   return to_bits(number.constant(dtype).value(), dtype);
 }
 
@@ -109,7 +106,9 @@ Tensor from_raw(nb::handle data, DType dtype, const std::string& device) {
 }  // namespace
 
 Operand cast_to(const Operand& number, DType dtype) {
-  if (number.is_tensor() || number.is_bool() || !dtype.is_int()) return number;
+  if (number.is_tensor() || number.is_bool() || !(dtype.is_int() || dtype.is_bool())) return number;
+  if (dtype.is_bool())
+    return number.is_int() ? number.integer() != 0 : number.constant(dtypes::float64).value().as_float() != 0;
   if (number.is_float()) {
     const Const cast = convert(number.constant(dtypes::float64).value(), dtypes::float64, dtype);
     return dtype.is_unsigned() ? wide{static_cast<uint64_t>(cast.as_int())} : wide{cast.as_int()};

@@ -10,8 +10,8 @@ FIRST_KEY = 0x14B81119  # what tinygrad has beside the seed, on its first device
 
 def threefry(counter, key):
     """Of words of 64 bits: the low half is the first word of the algorithm, the high half the second."""
-    low = (1 << 32) - 1
-    x0, x1 = (np.atleast_1d(np.uint64(counter)) & np.uint64(low)).astype(np.uint32), (np.atleast_1d(np.uint64(counter)) >> np.uint64(32)).astype(np.uint32)
+    low, counter = (1 << 32) - 1, np.atleast_1d(np.uint64(counter))
+    x0, x1 = (counter & np.uint64(low)).astype(np.uint32), (counter >> np.uint64(32)).astype(np.uint32)
     keys = [np.uint32(key & low), np.uint32(key >> 32)]
     keys.append(keys[0] ^ keys[1] ^ np.uint32(0x1BD11BDA))
     with np.errstate(over="ignore"):
@@ -76,6 +76,7 @@ KNOWN = [
     (lambda: Tensor.randn(4), [0.62258416, 0.17057616, 0.8297093, 0.30674064]),
     (lambda: Tensor.randint(6, low=5, high=10), [6, 5, 5, 5, 7, 6]),
     (lambda: Tensor.uniform(6, low=2, high=10), [5.04834, 2.0782032, 2.9024057, 2.941596, 6.0428944, 4.976882]),
+    (lambda: Tensor.uniform(6, low=-3, high=3, dtype="int32"), [-1, -3, -3, -3, 0, -1]),
     (lambda: Tensor.randperm(6), [1, 2, 3, 5, 0, 4]),
     (lambda: Tensor([1, 2, 3, 4]).multinomial(8, replacement=True), [1, 3, 1, 1, 3, 0, 3, 2]),
     (lambda: Tensor([1, 2, 3, 4]).multinomial(3), [2, 1, 3]),

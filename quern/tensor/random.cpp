@@ -155,7 +155,8 @@ Tensor Tensor::uniform(const Shape& shape, double low, double high, const Made& 
   const DType dtype = made.dtype.value_or(default_float()),
               floats = dtype.is_float() ? dtype : default_float();
   const Tensor r = uniform_floats("uniform", shape, floats.bits() > 32 ? floats : dtypes::float32);
-  return detail::placed((r * (high - low) + low).cast(dtype), made);
+  return detail::placed(((r * (high - low)).cast(dtype) + low).cast(dtype),
+                        made);  // integers: cut off, then moved
 }
 
 // Box and Muller: two uniform numbers make one normal number. 1 - u is never 0.
@@ -239,8 +240,8 @@ Tensor Tensor::multinomial(int64_t samples, bool replacement) const {
         rand({samples, rows, 1}, {dtypes::float32}).ge(parts).sum(2, false, dtypes::int32).minimum(n - 1);
     result = result.transpose(0, 1);
   } else {
-    // The greatest log(u) / weight, as often as samples are asked for (Efraimidis and Spirakis); finite for u
-    // = 0.
+    // The greatest log(u) / weight, as often as samples are asked for (Efraimidis and Spirakis), also for u =
+    // 0.
     const Tensor u = rand({rows, n}, {dtypes::float32});
     result = (u.log2().maximum(-24) / weights).topk(samples, 1).second;
   }
