@@ -19,7 +19,8 @@ import sweep_networks
 import sweep_random
 from sweep_libraries import LIBRARIES
 
-ONE_RUN, ENOUGH, MOST = 5.0, 0.03, 60  # seconds after which a run is not repeated, seconds and runs that a turn takes
+FIRST, ONE_RUN = 30.0, 5.0  # seconds after which the first run, which compiles, and after which any other is not repeated
+ENOUGH, MOST = 0.03, 60  # seconds and runs that a turn takes
 TURNS = 2
 TOLERANCE = 1e-4  # of the greatest value
 
@@ -216,7 +217,7 @@ def measure(program, libraries):
         for name, one in prepared.items():
             say(begins=program.name, library=name)
             known = found[name].get("time", found[name]["first"])
-            if number == 0 and known <= ONE_RUN:
+            if number == 0 and known <= FIRST:
                 if name == "quern":  # its own count: it holds on to memory, so that the resident set says nothing
                     one.L.counters.reset()
                     used = one.L.counters.mem_used
@@ -237,6 +238,7 @@ def main():
         import torch
 
         torch.manual_seed(0)
+    say(ready=True)
     for line in sys.stdin:
         program = known[line.rstrip("\n")]
         with np.errstate(all="ignore"):
