@@ -31,6 +31,13 @@ void run(const Outputs& outputs) try {
   throw Error("out of memory while a graph was compiled or run");
 }
 
+// Of memory, on one of its devices.
+int64_t bytes_of(const UOp& memory) {
+  int64_t count = 1;
+  for (const UOp& size : memory.shape()) count *= static_cast<int64_t>(size.vmax());
+  return count * memory.dtype().bytes();
+}
+
 UOps substituted(const UOps& roots, const std::unordered_map<UOp, UOp>& map) {
   if (map.empty()) return roots;
   const UOp now = UOp::sink(roots).substitute(map);
@@ -101,6 +108,28 @@ std::string schedule_text(const UOps& roots) {
   const auto lock = lock_engine();
   const Outputs outputs = outputs_for(roots, false, live_uops());
   return outputs.sink.src().empty() ? "" : describe(prepare(strip(outputs.sink).sink)->schedule);
+}
+
+Estimate estimate(const UOps& roots) {
+  const auto lock = lock_engine();
+  const Outputs outputs = outputs_for(roots, false, live_uops());
+  Estimate all;
+  if (outputs.sink.src().empty()) return all;
+  const Stripped stripped = strip(outputs.sink);
+  const std::shared_ptr<const Prepared> prepared = prepare(stripped.sink);
+  for (const Step& step : prepared->schedule.steps) {
+    const int64_t devices = std::ssize(step.buffers.at(0).device());
+    for (const UOp& buffer : step.buffers) all.bytes += devices * bytes_of(buffer);
+    if (step.program.op() == Op::COPY) continue;
+    all.kernels += devices;
+    all.operations += devices * estimated_operations(step.program, stripped.variables);
+  }
+  for (const auto& [device, bytes] : prepared->plan.arenas) all.memory += bytes;
+  NodeSet results;
+  for (const auto& [value, memory] : outputs.replaced)
+    if (const UOp& base = memory_base(memory); results.insert(base))
+      all.memory += std::ssize(base.device()) * bytes_of(base);
+  return all;
 }
 
 // A graph that another thread realises must not be read before that is done: it would be run again.
