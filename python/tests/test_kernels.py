@@ -203,3 +203,106 @@ def test_gradients_that_raise():
     with pytest.raises(KeyError, match="mine"):
         double(x, grad_fxn=fail).sum().backward()
     assert x.grad is None
+
+
+# ---- what is written, and who sees it
+
+
+def accumulate(out, x):
+    i = UOp.range(3, 0)
+    return UOp.sink(store(out, i, load(out, i) + load(x, i), i))
+
+
+def sum_and_difference(x, y):
+    i = UOp.range(3, 0)
+    a, b = load(x, i), load(y, i)
+    stores = (UOp(Ops.STORE, None, (at(x, i), a + b)), UOp(Ops.STORE, None, (at(y, i), a - b)))
+    return UOp.sink(UOp(Ops.END, None, (UOp(Ops.GROUP, None, stores), i)))
+
+
+def pair():
+    return Tensor([1.0, 2.0, 3.0]).realize(), Tensor([10.0, 20.0, 30.0]).realize()
+
+
+def test_an_argument_is_assigned_afterwards():
+    a, b = pair()
+    o = Tensor.custom_kernel(a, b, fxn=accumulate)[0]
+    a.assign(b * 2)
+    assert o.tolist() == [11, 22, 33] and a.tolist() == [20, 40, 60] and o.tolist() == [11, 22, 33]
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_two_kernels_that_write_what_the_other_reads(kept):
+    a, b = pair()
+    both = [*Tensor.custom_kernel(a, b, fxn=accumulate), *Tensor.custom_kernel(b, a, fxn=accumulate)]
+    if not kept:
+        del a, b
+    Tensor.realize(*both)
+    assert [t.tolist() for t in both] == [[11, 22, 33], [10, 20, 30], [11, 22, 33], [1, 2, 3]]
+    assert not kept or (a.tolist() == [1, 2, 3] and b.tolist() == [10, 20, 30])
+
+
+def test_results_that_nobody_asks_for_change_nothing():
+    a, b = pair()
+    total = Tensor.custom_kernel(a, b, fxn=sum_and_difference)[0]
+    assert total.tolist() == [11, 22, 33] and a.tolist() == [1, 2, 3] and b.tolist() == [10, 20, 30]
+
+
+def test_a_kernel_runs_once_for_all_its_results():
+    a, b = pair()
+    total, difference = Tensor.custom_kernel(a, b, fxn=sum_and_difference)
+    twice = difference * 2
+    del a, b, difference
+    assert total.tolist() == [11, 22, 33] and twice.tolist() == [-18, -36, -54] and total.tolist() == [11, 22, 33]
+
+
+def test_the_same_tensor_twice():
+    def backwards(out, x):
+        i = UOp.range(3, 0)
+        return UOp.sink(store(out, i, load(x, 2 - i), i))
+
+    a, _ = pair()
+    assert Tensor.custom_kernel(a, a, fxn=backwards)[0].tolist() == [3, 2, 1] and a.tolist() == [1, 2, 3]
+    left, right = Tensor.custom_kernel(a, a, fxn=sum_and_difference)
+    assert left.tolist() == [2, 4, 6] and right.tolist() == [0, 0, 0] and a.tolist() == [1, 2, 3]
+
+
+def test_a_tensor_is_assigned_what_a_kernel_made_of_it():
+    a, b = pair()
+    for i in range(1, 4):
+        a.assign(Tensor.custom_kernel(a, b, fxn=accumulate)[0])
+        assert a.tolist() == [1 + 10 * i, 2 + 20 * i, 3 + 30 * i]
+
+
+def test_results_are_no_views_of_arguments():
+    a, b = pair()
+    _, read = Tensor.custom_kernel(a, b, fxn=accumulate)
+    b.assign(b * 2)
+    assert read.tolist() == [10, 20, 30] and b.tolist() == [20, 40, 60]
+    read.assign(read + 1)
+    assert read.tolist() == [11, 21, 31] and b.tolist() == [20, 40, 60]
+
+
+@pytest.mark.parametrize("precompile", [False, True])
+def test_in_functions(precompile):
+    @quern.function(precompile=precompile)
+    def f(x, y):
+        of_parts = Tensor.custom_kernel(x + 1, y[1:4], fxn=accumulate)[0]
+        return of_parts, Tensor.custom_kernel(x, y[:3], fxn=accumulate)[0], Tensor.custom_kernel(Tensor.zeros(3), x, fxn=accumulate)[0]
+
+    x, y = Tensor([1.0, 2.0, 3.0]).realize(), Tensor([10.0, 20.0, 30.0, 40.0]).realize()
+    for _ in range(2):
+        assert [r.tolist() for r in f(x, y)] == [[22, 33, 44], [11, 22, 33], [1, 2, 3]]
+    first, second = f(x, y), f(x + 1, y)
+    assert [r.tolist() for r in (*second, *first)] == [[23, 34, 45], [12, 23, 34], [2, 3, 4], [22, 33, 44], [11, 22, 33], [1, 2, 3]]
+    assert x.tolist() == [1, 2, 3]
+
+
+def test_a_jit_whose_kernel_writes_into_what_it_holds_or_is_given():
+    held, _ = pair()
+    jitted = TinyJit(lambda x: (Tensor.custom_kernel(held, x, fxn=accumulate)[0] + 0, Tensor.custom_kernel(x, held, fxn=accumulate)[0] + 0))
+    for i in range(5):
+        x = Tensor([1.0 * i, 2.0, 3.0]).realize()
+        first, second = jitted(x)
+        assert first.tolist() == second.tolist() == [1 + i, 4, 6]
+        assert held.tolist() == [1, 2, 3] and x.tolist() == [i, 2, 3]
