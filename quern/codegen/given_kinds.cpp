@@ -15,6 +15,8 @@ namespace {
 
 constexpr int64_t kMostTried = 1024;
 
+bool are_same(const UOp& a, const UOp& b) { return same(a, b); }
+
 bool has_a_kind(const UOp& u) {
   return u.op() == Op::RANGE && u.arg().range().kind != AxisKind::LOOP &&
          u.arg().range().kind != AxisKind::REDUCE;
@@ -34,12 +36,14 @@ struct Uses {
   UOps loads, stores;
 };
 
-// Which of the steps of a range owns the place at an index, as an expression in that range alone, which
-// differs from step to step; none if that is not clear. Of r0 * 8 + r1[8] and r1 * 4 + r0[4] it is r0.
-UOp owner_of(const UOp& index, const UOp& range) {
-  const std::optional<wide> stride = stride_of(index, range);
-  if (!stride || *stride <= 0) return {};
-  const auto scale = static_cast<int64_t>(*stride);
+// Places belong to the steps of a range: place p to owner number p / scale, modulo the steps.
+struct Owner {
+  UOp number;  // of the place at an index, in that range alone; it differs from step to step
+  int64_t scale = 0;
+};
+
+// None if that is not clear. Of r0 * 8 + r1[8] the number is r0 and the scale 8, of r1 * 4 + r0[4] r0 and 1.
+UOp owner_at(const UOp& index, const UOp& range, int64_t scale) {
   const UOp& steps = range.src(0);
   UOp owner = index / scale;
   if (steps.is_int_const()) owner = owner % static_cast<int64_t>(steps.int_value());
@@ -57,18 +61,28 @@ UOp owner_of(const UOp& index, const UOp& range) {
   return owner;
 }
 
-UOp owner_of_access(const UOp& access, const UOp& range) {
+std::optional<Owner> owner_of(const UOp& access, const UOp& range) {
   const UOp& index = index_of_address(access.src(0));
-  return index.src().size() == 2 ? owner_of(position_of(index), range) : UOp();
+  if (index.src().size() != 2) return {};
+  const UOp& place = position_of(index);
+  const std::optional<wide> stride = stride_of(place, range);
+  if (!stride || *stride <= 0) return {};
+  const auto scale = static_cast<int64_t>(*stride);
+  UOp number = owner_at(place, range, scale);
+  if (!number) return {};
+  const DType value = access.op() == Op::LOAD ? access.dtype() : access.src(1).dtype();
+  const int64_t more = value.bytes() / storage_of(index).dtype().base().bytes() - 1;  // of a vector
+  if (more > 0 && !same(number, owner_at(place + more, range, scale))) return {};
+  return Owner{std::move(number), scale};
 }
 
 // Does each of them use places that belong to its own step, all in one way?
 bool are_apart(const UOps& accesses, const UOp& range) {
-  UOp owner;
+  std::optional<Owner> all;
   for (const UOp& a : accesses) {
-    const UOp its = owner_of_access(a, range);
-    if (!its || (owner && !same(owner, its))) return false;
-    owner = its;
+    const std::optional<Owner> its = owner_of(a, range);
+    if (!its || (all && (!same(all->number, its->number) || all->scale != its->scale))) return false;
+    all = its;
   }
   return true;
 }
@@ -92,6 +106,7 @@ class Kinds {
  public:
   explicit Kinds(const UOp& program) {
     walk(program, [&](const UOp& u) {
+      if (u.op() == Op::END) note_closed(u);
       if (has_a_kind(u)) given_.push_back(u);
       if (u.op() != Op::LOAD && u.op() != Op::STORE) return;
       const UOp& memory = storage_of(u.src(0));
@@ -110,6 +125,7 @@ class Kinds {
     for (const Uses& u : uses_) {
       UOps inside = stores_in(u, range);
       if (inside.empty()) continue;
+      if (const std::string why = why_not_placed(u); !why.empty()) return why;
       std::ranges::copy_if(u.loads, std::back_inserter(inside),
                            [&](const UOp& l) { return is_open(l, range); });
       if (!are_apart(inside, range))
@@ -125,6 +141,8 @@ class Kinds {
       const AddrSpace space = u.memory.dtype().space();
       const bool is_own = space == AddrSpace::REG || (space == AddrSpace::LOCAL && !is_in_a_workgroup(kind));
       std::string why;
+      if (!stores.empty()) why = why_not_placed(u);
+      if (!why.empty()) return why;
       if (is_own)
         why = stores.empty() ? "" : why_not_own(u, stores, range);
       else if (!stores.empty() || (space == AddrSpace::LOCAL && !u.stores.empty()))
@@ -135,11 +153,45 @@ class Kinds {
   }
 
  private:
-  static UOps stores_in(const Uses& uses, const UOp& range) {
+  // The loops that an END closes around each STORE that it is about.
+  void note_closed(const UOp& end) {
+    walk(
+        end.src(0), [](const UOp& u) { return u.op() == Op::GROUP || u.op() == Op::END; },
+        [&](const UOp& u) {
+          if (u.op() != Op::STORE) return;
+          UOps& closed = closed_[u];
+          closed.insert(closed.end(), end.src().begin() + 1, end.src().end());
+        });
+  }
+  bool is_closed_by(const UOp& store, const UOp& range) const {
+    const UOps* closed = closed_.find(store);
+    return closed != nullptr && std::ranges::find(*closed, range) != closed->end();
+  }
+
+  // Those that each step does. One that does the same in all steps matters if its memory is read.
+  UOps stores_in(const Uses& uses, const UOp& range) const {
     UOps found;
-    std::ranges::copy_if(uses.stores, std::back_inserter(found),
-                         [&](const UOp& s) { return is_open(s, range); });
+    std::ranges::copy_if(uses.stores, std::back_inserter(found), [&](const UOp& s) {
+      return is_open(s, range) || (!uses.loads.empty() && is_closed_by(s, range));
+    });
     return found;
+  }
+
+  // Near memory is stored in the same loops each time: what is in fewer of them has its place by the loops
+  // that it is in, which ranges that are no loops do not give it.
+  std::string why_not_placed(const Uses& uses) const {
+    if (uses.memory.op() == Op::PARAM) return "";
+    std::optional<UOps> all;
+    for (const UOp& s : uses.stores) {
+      UOps around;
+      for (const UOp& r : s.ranges())
+        if (!is_closed_by(s, r)) around.push_back(r);
+      if (all && !std::ranges::equal(*all, around, are_same))
+        return fmt::format("{} is stored in some of the loops around it, and elsewhere in others",
+                           name_of_memory(uses.memory));
+      all = std::move(around);
+    }
+    return "";
   }
 
   // Memory that each thread has for itself: nothing goes from one step to another, or behind the range.
@@ -147,11 +199,12 @@ class Kinds {
     UOps all = stores;
     all.insert(all.end(), uses.loads.begin(), uses.loads.end());
     const bool is_cut = are_apart(all, range);
+    if (!std::ranges::all_of(uses.loads, [&](const UOp& load) { return is_open(load, range); }))
+      return "is stored by its steps and read behind it: each thread would have its own part";
     for (const UOp& load : uses.loads) {
-      if (!is_open(load, range))
-        return "is stored by its steps and read behind it: each thread would have its own part";
       const bool starts = waits_for(load, true, [&](const UOp& e) {
-        return e.op() == Op::STORE && is_open(e, range) && same(storage_of(e.src(0)), uses.memory);
+        return e.op() == Op::STORE && is_open(e, range) && same(storage_of(e.src(0)), uses.memory) &&
+               is_same_place(e, load);
       });
       if (!starts && !is_cut) return "goes on from what another step left in it, which another thread has";
     }
@@ -170,8 +223,15 @@ class Kinds {
     return are_apart(together, range) ? "" : "may be written at one place by several of its steps";
   }
 
+  static bool is_same_place(const UOp& a, const UOp& b) {
+    const UOp &x = index_of_address(a.src(0)), &y = index_of_address(b.src(0));
+    return x.src().size() == y.src().size() &&
+           std::ranges::equal(x.src().subspan(1), y.src().subspan(1), are_same);
+  }
+
   UOps given_;
   std::vector<Uses> uses_;
+  NodeMap<UOps> closed_;  // of a STORE: the ranges that ENDs close around it
 };
 
 bool is_at_once_kind(AxisKind kind) { return kind == AxisKind::UPCAST || kind == AxisKind::UNROLL; }
@@ -182,9 +242,40 @@ std::string why_not_apart(const UOp& program, const UOp& range) {
   return Kinds(program).why_not_apart(range);
 }
 
+namespace {
+
+// An effect that does not depend on a loop is done once: the same again makes no difference, unless it reads
+// what it wrote.
+void check_repeated(const UOp& store, const UOp& range) {
+  const UOp& memory = storage_of(store.src(0));
+  bool reads_it = false;
+  walk(store.src(1), [&](const UOp& u) {
+    reads_it = reads_it || (u.op() == Op::LOAD && same(storage_of(u.src(0)), memory));
+  });
+  if (reads_it)
+    throw Error(
+        fmt::format("kernel: a STORE into {} is the same in each step of range {} ({} of kind {}), but reads "
+                    "what it wrote: "
+                    "memory that steps go on from is AFTER(memory, range)",
+                    name_of_memory(memory), range.arg().range().id, range.src(0).simplify().text(),
+                    name(range.arg().range().kind)));
+}
+
+}  // namespace
+
 void check_given_kinds(const UOp& program) {
   bool any = false;
-  walk(program, [&](const UOp& u) { any = any || has_a_kind(u); });
+  walk(program, [&](const UOp& u) {
+    any = any || has_a_kind(u);
+    if (u.op() != Op::END) return;
+    walk(
+        u.src(0), [](const UOp& e) { return e.op() == Op::GROUP || e.op() == Op::END; },
+        [&](const UOp& e) {
+          if (e.op() != Op::STORE) return;
+          for (const UOp& r : u.src().subspan(1))
+            if (r.op() == Op::RANGE && !is_open(e, r)) check_repeated(e, r);
+        });
+  });
   if (!any) return;
   const Kinds kinds(program);
   for (const UOp& range : kinds.given()) {

@@ -176,7 +176,7 @@ UOp lower_to_program(const UOp& kernel, const DeviceSpec& device, OptChoice choi
   // a LOAD behind a gate has a value for where it is closed; what is never stored is gone
   program = gates_to_alternatives(program);
   // every RANGE is closed by one END, every END closes one RANGE
-  program = separate_loops(program);
+  program = inner_threads_to_loops(separate_loops(program));
   // no dtype index: int32 where it is enough, int64 elsewhere
   if (spec.adds_addresses_in_64_bits) program = addresses_in_64_bits(program);
   program = index_to_integers(program);

@@ -455,7 +455,10 @@ bool writes_one_place(const UOp& end) {
 std::string not_optimisable(const UOp& program) {
   constexpr OpSet kOwnMemory = {Op::DEFINE_REG, Op::DEFINE_LOCAL, Op::AFTER,     Op::BARRIER, Op::SPECIAL,
                                 Op::IF,         Op::STAGE,        Op::VECTORIZE, Op::GEP,     Op::NOOP};
-  const OpSet found = program.ops_below() & kOwnMemory;
+  OpSet found = program.ops_below() & kOwnMemory;
+  // what it is about, before what comes with it
+  if (found.contains(Op::DEFINE_REG)) found = {Op::DEFINE_REG};
+  if (found.contains(Op::DEFINE_LOCAL)) found = {Op::DEFINE_LOCAL};
   if (!found.empty()) return fmt::format("its kernel has {}", name(found.first()));
   std::string why;
   NodeMap<UOp> stored;  // memory that is written, and where
