@@ -244,38 +244,52 @@ std::string why_not_apart(const UOp& program, const UOp& range) {
 
 namespace {
 
-// An effect that does not depend on a loop is done once: the same again makes no difference, unless it reads
-// what it wrote.
-void check_repeated(const UOp& store, const UOp& range) {
+// A LOAD stands in the loops of the ranges that it depends on. Where a STORE goes on from what it reads,
+// loops around both that it does not depend on are said with AFTER(memory, range): it is not clear otherwise
+// which step's it reads. `nest`: the ranges that are closed around the STORE, the outermost first.
+void check_what_it_goes_on_from(const UOp& store, const UOps& nest) {
   const UOp& memory = storage_of(store.src(0));
-  bool reads_it = false;
-  walk(store.src(1), [&](const UOp& u) {
-    reads_it = reads_it || (u.op() == Op::LOAD && same(storage_of(u.src(0)), memory));
-  });
-  if (reads_it)
+  const auto refuse = [&](const UOp& range) {
     throw Error(
-        fmt::format("kernel: a STORE into {} is the same in each step of range {} ({} of kind {}), but reads "
-                    "what it wrote: "
-                    "memory that steps go on from is AFTER(memory, range)",
+        fmt::format("kernel: a STORE into {} reads what it wrote, in steps of range {} ({} of kind {}) that "
+                    "the LOAD does not "
+                    "depend on: memory that steps go on from is AFTER(memory, range)",
                     name_of_memory(memory), range.arg().range().id, range.src(0).simplify().text(),
                     name(range.arg().range().kind)));
+  };
+  walk(store.src(1), [&](const UOp& load) {
+    if (load.op() != Op::LOAD || !same(storage_of(load.src(0)), memory)) return;
+    UOp missing;
+    for (const UOp& r : nest) {
+      if (missing && is_open(load, r)) refuse(missing);
+      if (!is_open(store, r)) refuse(r);
+      if (!missing && !is_open(load, r)) missing = r;
+    }
+  });
 }
 
 }  // namespace
 
 void check_given_kinds(const UOp& program) {
   bool any = false;
+  NodeMap<UOps> nests;
+  UOps stores;
   walk(program, [&](const UOp& u) {
     any = any || has_a_kind(u);
     if (u.op() != Op::END) return;
+    UOps ranges;
+    for (const UOp& r : u.src().subspan(1))
+      if (r.op() == Op::RANGE) ranges.push_back(r);
     walk(
         u.src(0), [](const UOp& e) { return e.op() == Op::GROUP || e.op() == Op::END; },
         [&](const UOp& e) {
           if (e.op() != Op::STORE) return;
-          for (const UOp& r : u.src().subspan(1))
-            if (r.op() == Op::RANGE && !is_open(e, r)) check_repeated(e, r);
+          UOps& nest = nests[e];
+          if (nest.empty()) stores.push_back(e);
+          nest.insert(nest.begin(), ranges.begin(), ranges.end());
         });
   });
+  for (const UOp& s : stores) check_what_it_goes_on_from(s, *nests.find(s));
   if (!any) return;
   const Kinds kinds(program);
   for (const UOp& range : kinds.given()) {
