@@ -6,6 +6,7 @@
 #include "quern/engine/describe.h"
 #include "quern/engine/host.h"
 #include "quern/engine/outputs.h"
+#include "quern/engine/own_memory.h"
 #include "quern/engine/recording.h"
 #include "quern/engine/run.h"
 #include "quern/ir/node_map.h"
@@ -38,6 +39,12 @@ int64_t bytes_of(const UOp& memory) {
   return count * memory.dtype().bytes();
 }
 
+Outputs outputs_of(UOps& roots, bool copied) {
+  UOps live = live_uops();
+  roots = with_own_memory_for_kernels(roots, live);
+  return outputs_for(roots, copied, live);
+}
+
 UOps substituted(const UOps& roots, const std::unordered_map<UOp, UOp>& map) {
   if (map.empty()) return roots;
   const UOp now = UOp::sink(roots).substitute(map);
@@ -47,10 +54,10 @@ UOps substituted(const UOps& roots, const std::unordered_map<UOp, UOp>& map) {
 // In a recording, writes from before it are run first, and by themselves.
 UOps after_older_writes(const UOps& roots) {
   const Recording* recording = Recording::current();
-  const UOps older = recording != nullptr ? recording->older_writes(roots) : UOps();
+  UOps older = recording != nullptr ? recording->older_writes(roots) : UOps();
   if (older.empty()) return roots;
   const Recording::Pause pause;
-  const Outputs outputs = outputs_for(older, false, live_uops());
+  const Outputs outputs = outputs_of(older, false);
   run(outputs);
   return substituted(roots, outputs.replaced);
 }
@@ -92,21 +99,22 @@ UOps with_reads(const UOps& roots) {
 
 void realize(const UOps& roots) {
   const auto lock = lock_engine();
-  const UOps now = after_older_writes(with_reads(roots));
-  run(outputs_for(now, false, live_uops()));
+  UOps now = after_older_writes(with_reads(roots));
+  run(outputs_of(now, false));
 }
 
 UOp realize_copy(const UOp& root) {
   const auto lock = lock_engine();
-  const UOp now = after_older_writes(with_reads({root})).front();
-  const Outputs outputs = outputs_for({now}, true, live_uops());
+  UOps now = after_older_writes(with_reads({root}));
+  const Outputs outputs = outputs_of(now, true);
   run(outputs);
-  return outputs.replaced.at(now);
+  return outputs.replaced.at(now.front());
 }
 
 std::string schedule_text(const UOps& roots) {
   const auto lock = lock_engine();
-  const Outputs outputs = outputs_for(roots, false, live_uops());
+  UOps now = roots;
+  const Outputs outputs = outputs_of(now, false);
   return outputs.sink.src().empty() ? "" : describe(prepare(strip(outputs.sink).sink)->schedule);
 }
 
