@@ -53,7 +53,7 @@ void run(const std::string& name, int64_t n) {
   }
   UOps roots;
   for (const Tensor& t : wanted) roots.push_back(t.uop());
-  const UOp sink = outputs_for(roots, false, {}).sink;
+  const UOp sink = outputs_for(roots, Roots::realized, {}).sink;
   const double built = since(start);
   const DeviceSpec spec = device();
   const auto scheduling = Clock::now();

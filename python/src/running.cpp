@@ -7,6 +7,7 @@
 #include "quern/ir/movement.h"
 #include "quern/ir/sharding.h"
 #include "quern/tensor/custom_gradient.h"
+#include "quern/tensor/ended_graphs.h"
 #include "quern/tensor/training.h"
 #include "quern/tensor/unsaid.h"
 
@@ -87,6 +88,12 @@ void run_backward(const Tensor& x, const std::optional<Tensor>& seed) {
         s->requires_grad = true;
         asked.states.push_back(s);
       }
+  // All that is left of a loss that was realized is the loss itself.
+  const auto is_loss = [&](const std::shared_ptr<detail::TensorState>& s) {
+    return same(base_of(s->get()), base_of(x.uop()));
+  };
+  if (std::ranges::all_of(asked.states, is_loss) && has_lost_graphs(x.uop()))
+    for (const auto& s : asked.states) s->requires_grad = false;
   x.backward(seed);
 }
 

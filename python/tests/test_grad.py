@@ -6,7 +6,7 @@ import pickle
 import numpy as np
 import pytest
 
-from quern import Context, GlobalCounters, Tensor, helpers, nn
+from quern import Context, GlobalCounters, Tensor, TinyJit, helpers, nn
 
 
 def test_backward():
@@ -153,6 +153,98 @@ def test_reading_does_not_cut_off(read, said):
     read(x * 2)
     (y + x).sum().backward()
     assert x.grad.tolist() == [3, 3] and y.tolist() == [2, 4]
+
+
+def test_reading_what_was_written_does_not_cut_off():
+    x = Tensor([1.0, 2, 3])
+    y = x.clone()
+    y[0] = 0
+    v = y[1:]
+    loss = (y * y).sum()
+    assert loss.item() == 13 and y.tolist() == [0, 2, 3] and v.tolist() == [2, 3] and (y > 2).tolist() == [False, False, True]
+    assert loss.gradient(x)[0].tolist() == [0, 4, 6]
+    y[1] = 5  # the loss was computed before
+    assert y.tolist() == [0, 5, 3] and loss.gradient(x, y.detach())[0].tolist() == [0, 4, 6]
+
+
+def test_reading_does_not_end_what_is_contiguous():
+    x = Tensor([1.0, 2, 3])
+    y = (x * 2).contiguous()
+    loss = (y * y).sum()
+    assert loss.item() == 56 and (y > 2).any().item()
+    assert loss.gradient(x)[0].tolist() == [8, 16, 24]
+
+
+def test_reading_in_a_loop_of_writes():
+    w, x = Tensor([2.0, 3.0]), Tensor.zeros(2)
+    for i in range(5):
+        x += w * i
+        assert x.tolist() == [2 * sum(range(i + 1)), 3 * sum(range(i + 1))]
+    assert x.sum().gradient(w)[0].tolist() == [10, 10]
+
+
+def test_reading_ends_no_loop():
+    """What nobody can ask a gradient for ends, so that each reading computes one step."""
+    x = Tensor([1.0, 2.0])
+    for _ in range(50):
+        x = x * 0.5
+        x.tolist()
+    assert len(x.uop.toposort()) < 20
+
+
+def test_what_was_realized_has_lost_its_graph():
+    x = Tensor([1.0, 2, 3])
+    y = (x * 2).realize()
+    loss = (y * y).sum()
+    for target in (x, x * 1):
+        with pytest.raises(RuntimeError, match="gradient: how the loss depends on target 0.*has been realized"):
+            loss.gradient(target)
+    assert loss.gradient(y)[0].tolist() == [4, 8, 12]
+    assert loss.gradient(Tensor([1.0, 2.0]))[0].tolist() == [0, 0]  # on this one it does not depend
+    with pytest.raises(RuntimeError, match="gradient: how the loss depends on target 1"):
+        loss.realize().gradient(loss, x)
+
+
+@pytest.mark.parametrize("said", [True, None])
+def test_backward_of_a_loss_that_was_realized(said):
+    x = Tensor([1.0, 2, 3], requires_grad=said)
+    loss = (x * x).sum()
+    loss.realize()
+    with pytest.raises(RuntimeError, match="backward: the loss was computed of what has been realized"):
+        loss.backward()
+    assert x.grad is None and loss.grad is None and loss.item() == 14
+
+
+def test_results_of_a_jit_have_no_graph():
+    x = Tensor([1.0, 2, 3]).realize()
+    double = TinyJit(lambda x: (x * 2).realize())
+    for _ in range(4):
+        y = double(x)
+        with pytest.raises(RuntimeError, match="gradient: how the loss depends on target 0"):
+            y.sum().gradient(x)
+
+
+def test_steps_that_are_written_by_hand_need_no_realize():
+    x, p = Tensor([1.0, 2.0]), Tensor([3.0, 4.0], requires_grad=True)
+    for step in range(4):
+        loss = (p * x).square().sum().backward()
+        loss.item()
+        p.assign(p - p.grad * 0.1)
+        p.grad = None
+    factors = np.array([1 - 0.2, 1 - 0.8]) ** 4
+    np.testing.assert_allclose(p.numpy(), np.array([3.0, 4.0]) * factors, rtol=1e-5)
+    assert (p * x).sum().gradient(Tensor([0.0]))[0].tolist() == [0]
+
+
+def test_clone():
+    x = Tensor([1.0, 2, 3], requires_grad=True)
+    (x * x).sum().backward()
+    y, z = x.clone(), x.detach().clone()
+    assert y.requires_grad is True and y.grad.tolist() == [2, 4, 6] and z.requires_grad is None and z.grad is None
+    y.grad += 1
+    assert x.grad.tolist() == [2, 4, 6]
+    assert (y * y).sum().gradient(x)[0].tolist() == [2, 4, 6]
+    assert Tensor([1.0], requires_grad=False).clone().requires_grad is False
 
 
 def gradient_at(f, points):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from quern import Tensor, dtypes
+from quern import Tensor, TinyJit, dtypes
 
 WAYS = {
     "memory": lambda: Tensor(np.arange(12, dtype=np.float32).reshape(3, 4)),
@@ -138,6 +138,106 @@ def test_gradients_go_through_writes_to_views():
     y.sum().backward()
     assert y.tolist() == [3, 60, 90, 12]
     assert x.grad.tolist() == [3, 30, 30, 3]
+
+
+PARTS = {
+    "element": lambda y: y[2],
+    "reshape": lambda y: y.reshape(2, 2),
+    "permute": lambda y: y.reshape(2, 2).permute(1, 0),
+    "unsqueeze": lambda y: y.unsqueeze(0),
+    "slice": lambda y: y[1:3],
+    "steps": lambda y: y[::2],
+    "backwards": lambda y: y.flip(0),
+    "detach": lambda y: y.detach(),
+    "bits": lambda y: y.bitcast("int32").bitcast("float32"),
+}
+
+RUNS = {
+    "realize": lambda y, v: v.realize(),
+    "realize both": lambda y, v: Tensor.realize(y, v),
+    "realize both, the view first": lambda y, v: Tensor.realize(v, y),
+    "read": lambda y, v: v.numpy(),
+    "item": lambda y, v: v.sum().item(),
+}
+
+
+@pytest.mark.parametrize("run", RUNS)
+@pytest.mark.parametrize("part", PARTS)
+def test_views_of_what_is_computed_stay_views(part, run):
+    x = Tensor([0.0, 1, 2, 3]).realize()
+    y = x * 2 + 1
+    v, expected = PARTS[part](y), np.array([1.0, 3, 5, 7], np.float32)
+    seen = {"element": expected[2:3], "slice": expected[1:3], "steps": expected[::2]}.get(part, expected)
+    RUNS[run](y, v)
+    v.assign(Tensor.full(v.shape, -3.0))
+    seen[...] = -3
+    assert np.array_equal(y.numpy(), expected)
+    y += 1
+    assert (v.numpy() == -2).all()
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_views_of_what_is_computed_stay_views_when_what_it_reads_is_written(part):
+    x = Tensor([0.0, 1, 2, 3]).realize()
+    y = x * 2 + 1
+    v, expected = PARTS[part](y), np.array([1.0, 3, 5, 7], np.float32)
+    seen = {"element": expected[2:3], "slice": expected[1:3], "steps": expected[::2]}.get(part, expected)
+    x[1] = -2
+    x.realize()
+    v.assign(Tensor.full(v.shape, -3.0))
+    seen[...] = -3
+    assert np.array_equal(y.numpy(), expected)
+
+
+def test_a_part_of_what_nobody_else_sees_is_computed_alone():
+    v = (Tensor.arange(1000).reshape(10, 100).float().contiguous() * 2)[3]
+    v.realize()
+    assert v.uop.base.shape == (100,) and v.tolist() == [2.0 * i for i in range(300, 400)]
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("dtype", ["int32", "uint32"])
+def test_bits_are_written(way, dtype):
+    x = WAYS[way]()
+    expected = x.numpy().copy()
+    x = WAYS[way]()
+    bits = x[1:, ::2].bitcast(dtype)
+    new = np.array([[1.5, -2.25], [0.5, 1e30]], np.float32)
+    bits.assign(Tensor(new.view(dtype)))
+    expected[1:, ::2] = new
+    assert np.array_equal(x.numpy(), expected)
+    bits[0, 1] = 0
+    expected[1, 2] = 0
+    assert np.array_equal(x.numpy(), expected)
+    x += 1
+    assert np.array_equal(bits.numpy(), np.ascontiguousarray((expected + 1)[1:, ::2]).view(dtype))
+
+
+def test_views_of_constants_are_written():
+    for make in (lambda: Tensor.zeros(4), lambda: Tensor.ones(4), lambda: Tensor.full((4,), 2.0), lambda: Tensor.arange(4).float()):
+        expected = make().numpy().copy()
+        x, other = make(), make()
+        v = x[1:3]
+        v.realize()
+        v.assign(9)
+        x.detach()[0] = 8
+        changed = expected.copy()
+        changed[:3] = [8, 9, 9]
+        assert np.array_equal(x.numpy(), changed) and np.array_equal(other.numpy(), expected)
+
+
+def test_a_jit_returns_views():
+    @TinyJit
+    def f(x):
+        y = (x * 2).realize()
+        return y, y[1:], y.detach(), y.bitcast("int32")
+
+    for i in range(4):
+        x = Tensor([1.0 + i, 2, 3]).realize()
+        y, part, detached, bits = f(x)
+        expected = np.array([2.0 + 2 * i, 4, 6], np.float32)
+        assert np.array_equal(y.numpy(), expected) and np.array_equal(part.numpy(), expected[1:])
+        assert np.array_equal(detached.numpy(), expected) and np.array_equal(bits.numpy(), expected.view(np.int32))
 
 
 def test_an_expanded_view_is_not_written():

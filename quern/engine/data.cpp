@@ -128,24 +128,6 @@ Tensor Tensor::from_file(const std::string& path, std::optional<Shape> shape, DT
   return Tensor(quern::reshape(memory_on("DISK:" + path, dtype, elements), sizes_of(*shape)));
 }
 
-// Reading a tensor does not cut it off from what it was computed of: backward() may follow.
-UOp values_in_memory(const Tensor& x) {
-  const auto lock = lock_engine();
-  const UOp value = x.uop();
-  const bool computed = memory_base(value).op() != Op::BUFFER && !base_of(value).is_const();
-  if (!computed) return value;
-  const bool is_symbolic = !std::ranges::all_of(value.shape(), [](const UOp& n) { return n.is_int_const(); });
-  if (!value.dtype().is_float() || memory_base(value).op() == Op::AFTER || is_symbolic)
-    return x.realize().uop();
-  if (UOp before = x.state()->read_before(value)) return before;
-  // A node of its own, which no other tensor has: nothing else ends here.
-  const Tensor copy =
-      detail::in_new_memory("read", Tensor(value.op() == Op::CONTIGUOUS ? value.src(0) : value));
-  const UOp memory = copy.realize().uop();
-  x.state()->keep_read(value, memory);
-  return memory;
-}
-
 std::vector<std::byte> Tensor::bytes() const {
   Recording::refuse("values are read (numpy, item, to_vector)",
                     "return the tensor, and read it when the function has returned");

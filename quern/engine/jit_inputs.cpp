@@ -43,7 +43,8 @@ const UOp* memory_if_same_view(const UOp& u, const UOp& view) {
   const UOp *a = &u, *b = &view;
   for (; b->op() != Op::PARAM; a = &a->src(0), b = &b->src(0)) {
     const Sources x = a->src(), y = b->src();
-    if (a->op() != b->op() || x.size() != y.size() || !(a->arg() == b->arg())) return nullptr;
+    if (a->op() != b->op() || a->dtype() != b->dtype() || x.size() != y.size() || !(a->arg() == b->arg()))
+      return nullptr;
     for (size_t i = 1; i < x.size(); i++)
       if (!same(x[i], y[i])) return nullptr;
   }

@@ -4,6 +4,7 @@
 
 #include "quern/ir/movement.h"
 #include "quern/ir/sharding.h"
+#include "quern/tensor/ended_graphs.h"
 
 namespace quern {
 
@@ -14,7 +15,7 @@ namespace {
 // The same view of other memory. Cheaper than substitute(), and all there is to do where sizes are numbers.
 UOp rebased(const UOp& view, const UOp& memory) {
   std::vector<const UOp*> chain;
-  for (const UOp* u = &view; is_movement(u->op()) || u->op() == Op::MULTI; u = &u->src(0)) chain.push_back(u);
+  for (const UOp* u = &view; is_view(*u) || u->op() == Op::MULTI; u = &u->src(0)) chain.push_back(u);
   UOp result = memory;
   for (size_t i = chain.size(); i-- > 0;) {
     UOps sources(chain[i]->src().begin(), chain[i]->src().end());
@@ -76,6 +77,7 @@ JitOutputs::Set JitOutputs::make(const JitInputs& inputs, const JitArguments& gi
   Set set;
   for (const UOp& m : made_) {
     set.buffers.push_back(new_buffer(m.dtype(), static_cast<int64_t>(m.src(0).int_value()), m.src(1)));
+    end_unknown_graph(set.buffers.back());
     for (size_t d = 0; d < m.src(1).arg().texts().size(); d++)
       set.memory.push_back(buffer_of(set.buffers.back(), d));
   }

@@ -9,6 +9,8 @@
 #include "quern/ir/node_map.h"
 #include "quern/ir/sharding.h"
 #include "quern/runtime/device.h"
+#include "quern/tensor/assign.h"
+#include "quern/tensor/live.h"
 #include "quern/tensor/tensor.h"
 
 namespace quern {
@@ -22,16 +24,6 @@ UOp without_binds(const UOp& u, bool values) {
   });
   return u.substitute(map);
 }
-
-// The memory that is seen through views and AFTERs; none if something is computed.
-UOp buffer_under(const UOp& x) {
-  const UOp* u = &x;
-  while (is_movement(u->op()) || u->op() == Op::AFTER || u->op() == Op::SLICE || u->op() == Op::MULTI)
-    u = u->op() == Op::AFTER ? &memory_under(*u) : &u->src(0);
-  return u->op() == Op::BUFFER ? *u : UOp();
-}
-
-bool is_state(const UOp& u) { return u.op() == Op::AFTER && buffer_under(u); }
 
 // Memory as it is when all that an AFTER waits for has happened: the same views without AFTERs.
 UOp settled(const UOp& state) {
@@ -76,23 +68,26 @@ UOp memory_for(const UOp& value, Sharding sharding) {
 
 class Gatherer {
  public:
-  Gatherer(const UOps& live, bool copied) : live_(live), copied_(copied) {}
+  Gatherer(const UOps& live, Roots as) : live_(live), as_(as) {}
 
   Outputs run(const UOps& roots) {
-    for (const UOp& root : roots) add(root, copied_);
+    for (const UOp& root : roots) as_ == Roots::copied ? (void)wanted_.insert(root) : (void)add(root);
     do look();
     while (add_others());
     return build();
   }
 
  private:
-  bool add(const UOp& u, bool even_memory) {
-    const UOp& base = memory_base(u);
-    if (!even_memory) {
-      if (base.op() == Op::BUFFER || base.op() == Op::SLICE) return false;
-      if (is_state(base)) return wanted_.insert(base);
-    }
-    return wanted_.insert(u);
+  bool add(const UOp& u) {
+    const UOp view = without_detach(u), &base = memory_base(view);
+    if (base.op() == Op::BUFFER || base.op() == Op::SLICE) return false;
+    return is_state(base) ? wanted_.insert(base) : add_value(u);
+  }
+
+  // What is seen of a value through several tensors stays one: it is the value that gets memory.
+  bool add_value(const UOp& u) {
+    const UOp& whole = detail::whole_of(u);
+    return wanted_.insert(as_ != Roots::read && !same(whole, u) && is_seen_together(u, whole) ? whole : u);
   }
 
   // Which memory is written by what is wanted now, and what is the last that happens to it.
@@ -131,7 +126,7 @@ class Gatherer {
     for (const UOp& u : live_) {
       const UOp& base = memory_base(u);
       if (contiguous_.contains(base)) added |= wanted_.insert(base);
-      if (reads_old.contains(u) && !wanted_.contains(u)) added |= add(u, !is_state(base));
+      if (reads_old.contains(u) && !wanted_.contains(u)) added |= is_state(base) ? add(u) : add_value(u);
     }
     return added;
   }
@@ -186,7 +181,7 @@ class Gatherer {
   }
 
   const UOps& live_;
-  bool copied_;
+  Roots as_;
   // In the order in which they were added, so that equal programs give equal graphs.
   struct Wanted {
     UOps order;
@@ -204,6 +199,15 @@ class Gatherer {
 
 }  // namespace
 
+UOp buffer_under(const UOp& x) {
+  const UOp* u = &x;
+  while (is_movement(u->op()) || u->op() == Op::AFTER || u->op() == Op::SLICE || u->op() == Op::MULTI)
+    u = u->op() == Op::AFTER ? &memory_under(*u) : &u->src(0);
+  return u->op() == Op::BUFFER ? *u : UOp();
+}
+
+bool is_state(const UOp& u) { return u.op() == Op::AFTER && buffer_under(u); }
+
 int64_t greatest(const UOp& size) {
   return static_cast<int64_t>(without_binds(size, false).simplify().vmax());
 }
@@ -220,8 +224,6 @@ Ints known_sizes(Sources shape) {
   return result;
 }
 
-Outputs outputs_for(const UOps& roots, bool copied, const UOps& live) {
-  return Gatherer(live, copied).run(roots);
-}
+Outputs outputs_for(const UOps& roots, Roots as, const UOps& live) { return Gatherer(live, as).run(roots); }
 
 }  // namespace quern

@@ -12,11 +12,23 @@ struct Outputs {
   std::unordered_map<UOp, UOp> replaced;  // what live tensors hold -> the memory that holds it afterwards
 };
 
-// `roots` are nodes of tensors; those that are views of memory need nothing, unless `copied` says that they
-// are to have memory of their own. Other live tensors take part where they have to: values that were asked to
+// What is done with roots that are views of something.
+enum class Roots {
+  realized,  // memory needs nothing; of a value that other tensors see, too, the whole gets memory
+  read,      // memory needs nothing; of a value, just what is seen gets memory
+  copied,    // memory of its own, in any case
+};
+
+// `roots` are nodes of tensors. Other live tensors take part where they have to: values that were asked to
 // be CONTIGUOUS and are computed on the way are kept, and values that read memory which is now overwritten
 // are computed before.
-Outputs outputs_for(const UOps& roots, bool copied, const UOps& live);
+Outputs outputs_for(const UOps& roots, Roots as, const UOps& live);
+
+// An AFTER of memory: what the memory holds after the effects.
+bool is_state(const UOp& u);
+
+// The memory that is seen through views and AFTERs; none if something is computed.
+UOp buffer_under(const UOp& x);
 
 // The greatest that a size can be, whatever its variables are bound to.
 int64_t greatest(const UOp& size);

@@ -24,6 +24,9 @@ void realize(const UOps& roots);
 // shape.
 UOp realize_copy(const UOp& root);
 
+// Memory with the values of a node, which stays what it is, as all tensors do.
+UOp read_beside(const UOp& value);
+
 // The steps that realize() would take, as text.
 std::string schedule_text(const UOps& roots);
 Estimate estimate(const UOps& roots);

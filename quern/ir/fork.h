@@ -16,6 +16,7 @@ enum class LockOrder : uint8_t {
   gradients,   // of custom kernels
   live,        // tensors
   statistics,  // of rewrites
+  ended_graphs,
   buffers,     // of nodes
   allocation,
   device_memory,

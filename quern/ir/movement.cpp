@@ -196,7 +196,7 @@ const UOp& memory_under(const UOp& x) {
 
 bool is_view(const UOp& x) {
   if (x.op() == Op::PAD) return !x.arg().none();
-  return is_movement(x.op()) || x.op() == Op::DETACH;
+  return is_movement(x.op()) || x.op() == Op::DETACH || x.op() == Op::BITCAST;
 }
 
 const UOp& viewed_by(const UOp& x) {
@@ -207,7 +207,7 @@ const UOp& viewed_by(const UOp& x) {
 
 UOp without_detach(const UOp& view) {
   if (view.op() == Op::DETACH) return without_detach(view.src(0));
-  if (!is_movement(view.op())) return view;
+  if (!is_movement(view.op()) && view.op() != Op::BITCAST) return view;
   UOps sources(view.src().begin(), view.src().end());
   sources[0] = without_detach(view.src(0));
   return same(sources[0], view.src(0)) ? view : view.with_src(sources);

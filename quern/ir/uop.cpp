@@ -210,9 +210,22 @@ void forget_itself(const Node* range, const detail::Derived& derived) {
 }  // namespace
 
 namespace {
-constinit std::atomic<void (*)(int64_t) noexcept> identity_freed{nullptr};
+using IdentityFreed = void (*)(int64_t) noexcept;
+constinit std::array<std::atomic<IdentityFreed>, 2> identity_freed{};
 }  // namespace
-void on_identity_freed(void (*callback)(int64_t) noexcept) { identity_freed.store(callback); }
+void on_identity_freed(void (*callback)(int64_t) noexcept) {
+  for (auto& slot : identity_freed) {
+    IdentityFreed none = nullptr;
+    if (slot.compare_exchange_strong(none, callback)) return;
+  }
+  QUERN_CHECK(false, "too many want to know which identities are freed");
+}
+void no_more_on_identity_freed(void (*callback)(int64_t) noexcept) {
+  for (auto& slot : identity_freed) {
+    IdentityFreed known = callback;
+    if (slot.compare_exchange_strong(known, nullptr)) return;
+  }
+}
 
 // Frees the node and whatever is only held by it. Calls that arise from within (from the sources, or from
 // facts that hold nodes) are queued on the thread, not nested.
@@ -238,7 +251,8 @@ void detail::destroy(Node* node) noexcept {
     if (derived && n->op == Op::RANGE) forget_itself(n, *derived);
     delete derived;  // NOLINT(cppcoreguidelines-owning-memory)
     if (n->op == Op::UNIQUE && n->far().arg.kind() == ArgKind::Int)  // else it was refused, and is nobody's
-      if (auto* callback = identity_freed.load(std::memory_order_acquire)) callback(n->far().arg.integer());
+      for (const auto& slot : identity_freed)
+        if (auto* callback = slot.load(std::memory_order_acquire)) callback(n->far().arg.integer());
     const size_t count = n->source_count;
     auto* sources = const_cast<UOp*>(n->sources());
     for (size_t i = 0; i < count; i++) sources[i].~UOp();

@@ -30,12 +30,13 @@ Place place_of(const UOp& view) {
   return expanded ? Place::repeated : padded ? Place::padded : Place::memory;
 }
 
-// The value whose elements are those of the view: a constant is that of the shape it was made with.
-const UOp& whole_of(const UOp& view) {
-  const UOp *u = &view, *repeats = nullptr;
-  for (; is_view(*u); u = &u->src(0))
-    if (u->op() == Op::EXPAND) repeats = u;
-  return u->is_const() && repeats != nullptr ? *repeats : *u;
+// The same view of what is in memory: without what reads its bits as another dtype, or ends gradients.
+UOp places_of(const UOp& view) {
+  if (view.op() == Op::DETACH || view.op() == Op::BITCAST) return places_of(view.src(0));
+  if (!is_view(view)) return view;
+  UOps sources(view.src().begin(), view.src().end());
+  sources[0] = places_of(view.src(0));
+  return same(sources[0], view.src(0)) ? view : UOp::make(view.op(), sources[0].dtype(), sources, view.arg());
 }
 
 // Undoes the views between `view` and what it sees: the value stands where it would be written, zeros
@@ -51,7 +52,6 @@ UOp spread(const UOp& view, const UOp& value) {
       case Op::PERMUTE: v = quern::permute(v, inverse(u->arg().ints())); break;
       case Op::SHRINK: v = quern::pad(v, given.first(inner.size()), inner); break;
       case Op::PAD: v = quern::shrink(v, given.first(inner.size()), inner); break;
-      case Op::DETACH: break;
       default: QUERN_CHECK(false, "a view whose elements are not places");
     }
   }
@@ -65,6 +65,13 @@ UOp written_through(const UOp& view, const UOp& base, const UOp& value) {
 }
 
 }  // namespace
+
+const UOp& whole_of(const UOp& view) {
+  const UOp *u = &view, *repeats = nullptr;
+  for (; is_view(*u); u = &u->src(0))
+    if (u->op() == Op::EXPAND) repeats = u;
+  return u->is_const() && repeats != nullptr ? *repeats : *u;
+}
 
 UOp new_memory_like(const char* who, const Tensor& x, DType dtype) {
   const UOp value = x.uop();
@@ -109,8 +116,10 @@ void assign_view(const char* who, const UOp& view, const Operand& value) {
                     "clone() it first",
                     who));
   QUERN_CHECK(place != Place::computed, "assignment to a value that has no memory");
-  const UOp base = viewed_by(view), target = without_detach(view);
-  const UOp written = same(target, view) ? stored.uop() : quern::detach(stored.uop());
+  const UOp base = viewed_by(view), target = places_of(view);
+  UOp written = stored.uop();
+  if (!same(without_detach(view), view)) written = quern::detach(written);
+  if (written.dtype() != base.dtype()) written = written.bitcast(base.dtype());
   const UOp effect = place == Place::memory ? quern::store(target, written)
                                             : quern::store(base, written_through(target, base, written));
   replace_views(base, quern::after(base, UOps{effect}));
@@ -173,7 +182,12 @@ Tensor Tensor::contiguous_backward() const {
   const UOp u = uop();
   return Tensor(UOp::make(Op::CONTIGUOUS_BACKWARD, u.dtype(), {u}));
 }
-Tensor Tensor::clone() const { return detail::in_new_memory("clone", *this); }
+Tensor Tensor::clone() const {
+  const Tensor copy = detail::in_new_memory("clone", *this);
+  copy.state_->requires_grad = state_->requires_grad;
+  if (const auto gradient = grad()) copy.set_grad(gradient->clone());
+  return copy;
+}
 
 Tensor Tensor::to(const std::string& device) const {
   return Tensor(quern::copy_to(uop(), device_node(detail::device_name("to", device))));

@@ -5,6 +5,8 @@
 
 namespace quern::detail {
 
+// The value whose elements are those of the view: a constant is that of the shape it was made with.
+const UOp& whole_of(const UOp& view);
 bool has_memory(const UOp& view);   // views of a BUFFER, or of an AFTER of one
 bool is_writable(const UOp& view);  // it has memory, a place for each of its elements
 void assign_view(const char* who, const UOp& view, const Operand& value);  // all views of its memory see it

@@ -5,6 +5,7 @@
 
 #include "quern/ir/movement.h"
 #include "quern/tensor/assign.h"
+#include "quern/tensor/ended_graphs.h"
 #include "quern/tensor/gradient.h"
 #include "quern/tensor/tensor.h"
 
@@ -43,8 +44,10 @@ void Tensor::backward(const std::optional<Tensor>& seed) const {
   UOps gradients = quern::gradient(loss, targets, given);
   if (std::ranges::none_of(gradients, [](const UOp& g) { return bool(g); }))
     throw Error(
-        "backward: the loss depends on no tensor that requires a gradient (of what was realized before, only "
-        "the values are known)");
+        has_lost_graphs(loss)
+            ? "backward: the loss was computed of what has been realized since, of which only the "
+              "values are known: call it before realize(); reading with item() or numpy() does no harm"
+            : "backward: the loss depends on no tensor that requires a gradient");
   for (size_t i = 0; i < states.size(); i++) {  // all of them are sums before any is changed: a sum may throw
     if (!gradients[i] || !states[i]->grad) continue;
     gradients[i] = states[i]->grad->get() + gradients[i];
@@ -75,6 +78,13 @@ std::vector<Tensor> Tensor::gradient(const std::vector<Tensor>& targets, const s
   const UOps gradients = quern::gradient(loss, nodes, given);
   std::vector<Tensor> results;
   for (size_t i = 0; i < targets.size(); i++) {
+    if (!gradients[i] && is_graph_lost(loss, nodes[i]))
+      throw Error(fmt::format(
+          "gradient: how the loss depends on target {}, of shape {}, is not known: what it was computed of "
+          "has "
+          "been realized since, and only the values are known; ask before realize(); reading with item() or "
+          "numpy() does no harm",
+          i, shape_text(Sources(nodes[i].shape()))));
     if (!gradients[i] && !zeros_if_unused)
       throw Error(fmt::format(
           "gradient: the loss does not depend on target {}, of shape {} (zeros_if_unused gives zeros)", i,

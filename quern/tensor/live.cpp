@@ -10,9 +10,36 @@
 #include "quern/ir/fork.h"
 #include "quern/ir/movement.h"
 #include "quern/ir/sharding.h"
+#include "quern/tensor/gradient_rules.h"
 #include "quern/tensor/unsaid.h"
 
 namespace quern {
+
+namespace {
+
+// The views between x and `base`, x first; none if x is no view of it.
+std::optional<std::vector<const UOp*>> views_over(const UOp& x, const UOp& base) {
+  std::vector<const UOp*> views;
+  const UOp* u = &x;
+  for (; !same(*u, base); u = &u->src(0)) {
+    if (!is_view(*u)) return {};
+    views.push_back(u);
+  }
+  return views;
+}
+
+UOp moved_to(const std::vector<const UOp*>& views, const UOp& base) {
+  UOp moved = base;
+  for (const UOp* view : views | std::views::reverse) {
+    UOps sources(view->src().begin(), view->src().end());
+    sources[0] = moved;
+    moved = view->with_src(sources);
+  }
+  return moved;
+}
+
+}  // namespace
+
 namespace detail {
 
 // Every state stands in the list of its base. Nodes that are let go are kept in a list of their own until the
@@ -22,7 +49,8 @@ struct Live {
   std::unordered_map<const Node*, std::vector<TensorState*>> by_base;
   uint64_t next_serial = 0, last_change = 0;
   std::atomic<uint64_t> lazy_version{0};
-  std::atomic<int64_t> reads{0};  // tensors that have one
+  std::vector<TensorState*> readers;  // those that have memory of a read
+  std::atomic<size_t> reader_count{0};
 
   static Live& instance() {
     static Live* live = new Live;  // NOLINT: tensors may outlive static destruction
@@ -62,20 +90,42 @@ struct Live {
     if (list.empty() && &list != kept) by_base.erase(found);
   }
   void change(TensorState& s, UOp value, UOps& freed, bool another_value) {
-    make_room(freed, 2);
+    make_room(freed, 3);
     std::vector<TensorState*>& list = place_for(value);
     leave(s, &list);
     if (another_value) s.changed_ = ++last_change, s.by_ = std::this_thread::get_id();
     freed.push_back(std::exchange(s.uop_, std::move(value)));
-    if (another_value || memory_base(s.uop_).op() == Op::BUFFER) set_read(s, {}, freed);
+    // What a state was stays known while more is written on top of it; other values may be computed anew from
+    // memory that was overwritten meanwhile.
+    if (s.read_ &&
+        ((another_value && s.read_of_.op() != Op::AFTER) || memory_base(s.uop_).op() == Op::BUFFER))
+      forget_read(s, freed);
     enter(s, list);
   }
-  void set_read(TensorState& s, const UOp& memory, UOps& freed) {
-    make_room(freed, 1);
-    reads.fetch_add((memory ? 1 : 0) - (s.read_ ? 1 : 0), std::memory_order_relaxed);
+  void set_read(TensorState& s, const UOp& value, const UOp& memory, UOps& freed) {
+    make_room(freed, 2);
+    make_room(readers, 1);
+    freed.push_back(std::exchange(s.read_of_, value));
     freed.push_back(std::exchange(s.read_, memory));
+    if (freed.back()) return;
+    s.reader_ = readers.size();
+    readers.push_back(&s);
+    reader_count.store(readers.size(), std::memory_order_relaxed);
+  }
+  // `freed` has room.
+  void forget_read(TensorState& s, UOps& freed) noexcept {
+    freed.push_back(std::exchange(s.read_of_, {}));
+    freed.push_back(std::exchange(s.read_, {}));
+    leave_readers(s);
+  }
+  void leave_readers(TensorState& s) noexcept {
+    readers.back()->reader_ = s.reader_;
+    readers[s.reader_] = readers.back();
+    readers.pop_back();
+    reader_count.store(readers.size(), std::memory_order_relaxed);
   }
   static const UOp& read(const TensorState& s) { return s.read_; }
+  static const UOp& read_of(const TensorState& s) { return s.read_of_; }
   std::vector<TensorState*> in_order() const {
     std::vector<TensorState*> all;
     for (const auto& [base, list] : by_base) all.insert(all.end(), list.begin(), list.end());
@@ -114,7 +164,7 @@ TensorState::~TensorState() {
   Live& live = Live::instance();
   const std::lock_guard guard(live.lock);
   live.leave(*this);
-  if (read_) live.reads.fetch_sub(1, std::memory_order_relaxed);
+  if (read_) live.leave_readers(*this);
 }
 
 UOp TensorState::get() const {
@@ -124,21 +174,19 @@ UOp TensorState::get() const {
 
 void TensorState::set(UOp value) {
   UOps freed;
+  freed.reserve(5);
   Live& live = Live::instance();
   const std::lock_guard guard(live.lock);
   live.change(*this, std::move(value), freed, true);
+  if (read_) live.forget_read(*this, freed);
   live.begin_family(*this);
 }
 
-void TensorState::keep_read(const UOp& value, const UOp& memory) {
-  UOps freed;
-  Live& live = Live::instance();
-  const std::lock_guard guard(live.lock);
-  if (same(uop_, value)) live.set_read(*this, memory, freed);
-}
 UOp TensorState::read_before(const UOp& value) const {
   const std::lock_guard guard(Live::instance().lock);
-  return same(uop_, value) ? read_ : UOp();
+  if (!read_) return {};
+  const auto views = views_over(value, read_of_);
+  return views ? moved_to(*views, read_) : UOp();
 }
 
 uint64_t& made_inside() {
@@ -205,27 +253,6 @@ std::vector<std::shared_ptr<TensorState>> states_whose_grad_is_there() {
 
 namespace {
 
-// The views between x and `base`, x first; none if x is no view of it.
-std::optional<std::vector<const UOp*>> views_over(const UOp& x, const UOp& base) {
-  std::vector<const UOp*> views;
-  const UOp* u = &x;
-  for (; !same(*u, base); u = &u->src(0)) {
-    if (!is_view(*u)) return {};
-    views.push_back(u);
-  }
-  return views;
-}
-
-UOp moved_to(const std::vector<const UOp*>& views, const UOp& base) {
-  UOp moved = base;
-  for (const UOp* view : views | std::views::reverse) {
-    UOps sources(view->src().begin(), view->src().end());
-    sources[0] = moved;
-    moved = view->with_src(sources);
-  }
-  return moved;
-}
-
 // Which tensors memory is new for. Those that had its value without seeing each other are not views of each
 // other now: the first gets the memory, and what is written there later is not seen by the others.
 class NewMemory {
@@ -246,16 +273,47 @@ class NewMemory {
 
 }  // namespace
 
+void keep_read(const UOp& value, const UOp& memory) {
+  using detail::Live;
+  UOps freed;
+  Live& live = Live::instance();
+  const std::lock_guard guard(live.lock);
+  const auto found = live.by_base.find(viewed_by(value).node());
+  if (found == live.by_base.end()) return;
+  for (detail::TensorState* s : found->second)
+    if (views_over(Live::uop(*s), value)) live.set_read(*s, value, memory, freed);
+}
+
 std::unordered_map<UOp, UOp> live_reads() {
   using detail::Live;
   std::unordered_map<UOp, UOp> result;
   Live& live = Live::instance();
-  if (live.reads.load(std::memory_order_relaxed) == 0) return result;
+  if (live.reader_count.load(std::memory_order_relaxed) == 0) return result;
   const std::lock_guard guard(live.lock);
-  for (const auto& [base, list] : live.by_base)
-    for (const detail::TensorState* s : list)
-      if (Live::read(*s)) result.emplace(Live::uop(*s), Live::read(*s));
+  for (const detail::TensorState* s : live.readers) result.emplace(Live::read_of(*s), Live::read(*s));
   return result;
+}
+
+bool is_live_value(const UOp& value) {
+  using detail::Live;
+  Live& live = Live::instance();
+  const std::lock_guard guard(live.lock);
+  const auto found = live.by_base.find(viewed_by(value).node());
+  if (found == live.by_base.end()) return false;
+  return std::ranges::any_of(found->second, [&](const detail::TensorState* s) {
+    return same(under_reshapes(Live::uop(*s)), under_reshapes(value));
+  });
+}
+
+bool has_live_views(const UOp& base) {
+  using detail::Live;
+  Live& live = Live::instance();
+  const std::lock_guard guard(live.lock);
+  const auto found = live.by_base.find(viewed_by(base).node());
+  if (found == live.by_base.end()) return false;
+  return std::ranges::any_of(found->second, [&](const detail::TensorState* s) {
+    return views_over(Live::uop(*s), base).has_value();
+  });
 }
 
 void replace_live(const std::unordered_map<UOp, UOp>& map) {
@@ -274,7 +332,7 @@ void replace_live(const std::unordered_map<UOp, UOp>& map) {
   for (size_t i = 0; i < states.size(); i++)
     if (!same(before[i], after.src(i)))
       now[i] = memory.seen_by(Live::family(*states[i]), before[i], after.src(i));
-  freed.reserve(3 * states.size());
+  freed.reserve(4 * states.size());
   for (size_t i = 0; i < states.size(); i++)
     if (!same(before[i], now[i])) live.change(*states[i], now[i], freed, false);
   for (UOp& u : before) freed.push_back(std::move(u));
@@ -304,6 +362,38 @@ int64_t views_in_family(const detail::TensorState& state, const UOp& base) {
   return std::ranges::count_if(found->second, [&](const detail::TensorState* s) {
     return Live::family(*s) == Live::family(state) && views_over(Live::uop(*s), base);
   });
+}
+
+std::unordered_set<UOp> memory_of_parameters() {
+  using detail::Live;
+  std::unordered_set<UOp> result;
+  Live& live = Live::instance();
+  const std::lock_guard guard(live.lock);
+  for (const auto& [base, list] : live.by_base)
+    for (const detail::TensorState* s : list) {
+      if (!s->requires_grad) continue;
+      const UOp* u = &Live::uop(*s);
+      while (is_view(*u) || u->op() == Op::MULTI || u->op() == Op::AFTER)
+        u = u->op() == Op::AFTER ? &memory_under(*u) : &u->src(0);
+      if (u->op() == Op::BUFFER) result.insert(*u);
+    }
+  return result;
+}
+
+bool is_seen_together(const UOp& view, const UOp& base) {
+  using detail::Live;
+  Live& live = Live::instance();
+  const std::lock_guard guard(live.lock);
+  const auto found = live.by_base.find(viewed_by(base).node());
+  if (found == live.by_base.end()) return false;
+  std::vector<uint64_t> families, others;
+  for (const detail::TensorState* s : found->second)
+    if (same(Live::uop(*s), view))
+      families.push_back(Live::family(*s));
+    else if (views_over(Live::uop(*s), base))
+      others.push_back(Live::family(*s));
+  return std::ranges::any_of(
+      families, [&](uint64_t family) { return std::ranges::find(others, family) != others.end(); });
 }
 
 std::vector<UOp> live_uops() {

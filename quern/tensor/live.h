@@ -5,6 +5,7 @@
 #include <optional>
 #include <thread>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "quern/ir/uop.h"
@@ -24,10 +25,7 @@ struct TensorState : std::enable_shared_from_this<TensorState> {
   UOp get() const;
   void set(UOp value);
 
-  // Values that were read: what was computed for that stays in memory, beside the graph, which gradients go
-  // through. `value` is what get() gave.
-  void keep_read(const UOp& value, const UOp& memory);
-  UOp read_before(const UOp& value) const;  // the memory; none if it was not read
+  UOp read_before(const UOp& value) const;  // memory with this value, if a read left it (keep_read)
 
   bool is_number = false;             // it was made to stand for one, which is weak beside other tensors
   std::optional<bool> requires_grad;  // none: nothing was said
@@ -36,7 +34,8 @@ struct TensorState : std::enable_shared_from_this<TensorState> {
  private:
   friend struct Live;
   UOp uop_;
-  UOp read_;              // memory with its values, if they were read
+  UOp read_, read_of_;    // memory with the values of a node that it is or was a view of, if they were read
+  size_t reader_ = 0;     // its place among those that have such memory
   size_t place_ = 0;      // in its list of tensors over one base
   uint64_t serial_ = 0;   // the order in which they were made
   uint64_t family_ = 0;   // the same for those that see the values of one tensor
@@ -65,8 +64,16 @@ std::vector<std::weak_ptr<TensorState>> states_made_inside(uint64_t number);
 
 }  // namespace detail
 
-// The values of live tensors that were read and are not in memory otherwise, and where they are.
+// A read computes into memory beside the graph, which gradients go through. The memory stays with the tensors
+// that are `value` or views of it, and nothing writes to it.
+void keep_read(const UOp& value, const UOp& memory);
+
+// The values that were read so, and their memory.
 std::unordered_map<UOp, UOp> live_reads();
+
+// Whether some live tensor is this value, or a reshape of it: it can be the target of a gradient.
+bool is_live_value(const UOp& value);
+bool has_live_views(const UOp& base);       // or is it
 
 // All occurrences of the keys, in the graphs of all live tensors, become their values.
 void replace_live(const std::unordered_map<UOp, UOp>& map);
@@ -76,8 +83,15 @@ void replace_live(const std::unordered_map<UOp, UOp>& map);
 // tensors that see the values of that one are changed.
 void replace_views(const UOp& old_base, const UOp& new_base, const detail::TensorState* family = nullptr);
 
+// The memory of live tensors of which the user said whether they want gradients: BUFFERs.
+std::unordered_set<UOp> memory_of_parameters();
+
 // How many tensors, with this one, are views of `base` and see the values of this one.
 int64_t views_in_family(const detail::TensorState& state, const UOp& base);
+
+// Whether a tensor that is `view`, which is a view of `base`, sees its values together with one that is
+// another view of `base`.
+bool is_seen_together(const UOp& view, const UOp& base);
 
 // The distinct graphs of live tensors, oldest first.
 std::vector<UOp> live_uops();

@@ -94,7 +94,7 @@ Tensor Tensor::bitcast(DType dtype) const {
     throw DTypeError(fmt::format("bitcast: a tensor cannot hold {}", dtype.name()));
   if (dtype == from) return *this;
   if (from.is_bool() || dtype.is_bool()) throw DTypeError("bitcast: bool has no fixed bits; cast it");
-  if (from.bits() == dtype.bits()) return Tensor(uop().bitcast(dtype));
+  if (from.bits() == dtype.bits()) return seen_as(uop().bitcast(dtype));
 
   // Elements of another width: the last axis gets longer or shorter, the least significant part comes first.
   detail::need_axes("bitcast", *this, 1);

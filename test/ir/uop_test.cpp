@@ -130,13 +130,14 @@ TEST(UOp, AnEmptySourceIsRefused) {
 // What is refused is freed, too: by a destructor, which may not throw.
 TEST(UOp, AnIdentityWithoutANumberIsFreed) {
   static bool told = false;
-  on_identity_freed([](int64_t) noexcept { told = true; });
+  const auto tell = [](int64_t) noexcept { told = true; };
+  on_identity_freed(tell);
   for (const Arg& arg : {Arg(), Arg("text"), Arg(Ints{1})})
     (void)UOp::make(Op::UNIQUE, dtypes::void_, {}, arg);
   EXPECT_FALSE(told);
   (void)UOp::make(Op::UNIQUE, dtypes::void_, {}, int64_t{1} << 60);
   EXPECT_TRUE(told);
-  on_identity_freed(nullptr);
+  no_more_on_identity_freed(tell);
 }
 
 TEST(UOp, OpsBelow) {

@@ -13,7 +13,7 @@ int divisions_beside_reduces(const std::vector<Tensor>& tensors) {
   UOps roots;
   for (const Tensor& t : tensors) roots.push_back(t.uop());
   const DeviceSpec spec = cpu_like();
-  const Schedule schedule = make_schedule(outputs_for(roots, false, {}).sink,
+  const Schedule schedule = make_schedule(outputs_for(roots, Roots::realized, {}).sink,
                                           [&](const std::string&) -> const DeviceSpec& { return spec; });
   int found = 0;
   for (const Step& step : schedule.steps) {

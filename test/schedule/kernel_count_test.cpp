@@ -17,7 +17,7 @@ using testing::IsEmpty;
 Schedule schedule_of(const std::vector<Tensor>& tensors, const DeviceSpec& spec) {
   UOps roots;
   for (const Tensor& t : tensors) roots.push_back(t.uop());
-  return make_schedule(outputs_for(roots, false, {}).sink,
+  return make_schedule(outputs_for(roots, Roots::realized, {}).sink,
                        [&](const std::string&) -> const DeviceSpec& { return spec; });
 }
 size_t kernels(const Tensor& t, const DeviceSpec& spec) { return schedule_of({t}, spec).steps.size(); }

@@ -15,7 +15,7 @@ namespace {
 
 Schedule schedule_of(const Tensor& t) {
   static const DeviceSpec spec = cpu_like();
-  return make_schedule(outputs_for({t.uop()}, false, {}).sink,
+  return make_schedule(outputs_for({t.uop()}, Roots::realized, {}).sink,
                        [&](const std::string&) -> const DeviceSpec& { return spec; });
 }
 

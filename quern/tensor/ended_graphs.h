@@ -1,0 +1,23 @@
+// What gradients cannot flow through any more: a value that was realized is memory, and the graph that it was
+// computed by has ended there. Who asks for a gradient through it is told so, instead of getting none.
+#pragma once
+
+#include "quern/ir/uop.h"
+
+namespace quern {
+
+// Whether a gradient of one of these nodes flows to the value of a live tensor below it: what ends the graph
+// of the node is noticed then. Graphs of more than a few thousand nodes are taken to lead to one.
+bool leads_to_live_tensor(const UOps& nodes);
+
+// These values are in memory from now on: the BUFFERs at the same places of the second list.
+void end_graphs(const UOps& values, const UOps& buffers);
+// The same, where it is not known what the values were computed of.
+void end_unknown_graph(const UOp& buffer);
+
+// Whether the loss was computed of the target, or may have been, by a graph that has ended.
+bool is_graph_lost(const UOp& loss, const UOp& target);
+// Whether any graph below the loss has ended.
+bool has_lost_graphs(const UOp& loss);
+
+}  // namespace quern
