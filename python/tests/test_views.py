@@ -312,7 +312,7 @@ def test_files_are_written_through_views(tmp_path):
     floats.assign(Tensor([1.5, 2.5, 3.5, 4.5]))
     floats[::2] = 0
     floats.bitcast("int32")[1:2].assign(Tensor(np.array([9.0], np.float32).view(np.int32)))
-    floats += Tensor([1.0])
+    floats += 1
     t[0] += 1
     t.realize()
     data = path.read_bytes()

@@ -126,6 +126,8 @@ UOp copied_from_disk(const UOp& value, const std::string& device) {
       value, [](const UOp& u) { return u.op() != Op::COPY && !is_file(u); },
       [&](const UOp& u) {
         if (is_file(u)) copies.emplace(u, quern::copy_to(u, to));
+        if (u.op() == Op::COPY && is_on_disk(u))  // what goes to a file is known without it
+          copies.emplace(u, quern::copy_to(copied_from_disk(u.src(0), device), to));
       });
   return copies.empty() ? value : value.substitute(copies);
 }
