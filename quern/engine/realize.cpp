@@ -60,7 +60,8 @@ struct Ending {
 
  private:
   void note_graphs() {
-    if (values.empty() || !leads_to_live_tensor(values)) return;
+    if (values.empty()) return;
+    if (!leads_to_live_tensor(values) && std::ranges::none_of(values, has_lost_graphs)) return;
     const std::unordered_set<UOp> parameters = memory_of_parameters();
     size_t kept = 0;
     for (size_t i = 0; i < values.size(); i++) {
