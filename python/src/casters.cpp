@@ -218,7 +218,9 @@ Index index(const Tensor& x, nb::handle h) {
 
 Tensor beside(const Tensor& x, nb::handle list, std::optional<DType> dtype) {
   const Texts devices = x.devices();
-  if (devices.size() <= 1) return tensor_of(list, dtype, devices.empty() ? "" : devices[0]);
+  // Memory that is made on the device of a file would be that file.
+  const bool is_anywhere = devices.empty() || devices[0].starts_with("DISK");
+  if (devices.size() <= 1) return tensor_of(list, dtype, is_anywhere ? "" : devices[0]);
   return tensor_of(list, dtype, "").shard(devices);
 }
 

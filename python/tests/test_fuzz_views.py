@@ -105,7 +105,7 @@ class Program:
         r, t, a = self.r, self.tensors[k], self.arrays[k]
         j = r.randrange(len(self.tensors))
         if a.dtype != np.float32:
-            return self.add(t.cast("float32") * 0, np.zeros_like(a, dtype=np.float32), f"x{k}.float() * 0")
+            return self.add(t.cast("float32") * 0 + 1, np.ones_like(a, dtype=np.float32), f"x{k}.float() * 0 + 1")
         kind = r.choice(["affine", "negative", "sum", "axis", "add", "clone", "contiguous", "maximum"])
         if kind == "add" and (self.arrays[j].shape != a.shape or self.arrays[j].dtype != a.dtype):
             kind = "affine"
@@ -251,3 +251,70 @@ def test_fuzz_reading_changes_no_gradient(read):
         for a, b in zip(plain, read_too):
             for x, y in zip(a, b):
                 np.testing.assert_allclose(x, y, rtol=1e-5, err_msg="\n".join([f"seed {seed}", *program.steps]))
+
+
+OTHER_WIDTHS = [np.uint8, np.int16, np.int32, np.int64, np.float32, np.float64]
+
+
+def view_of_file(r, t, a):
+    """A view of a file and of an array, or None."""
+    kind = r.choice(["index", "index", "reshape", "permute", "flip", "bits", "bits"])
+    if kind != "bits":
+        return VIEWS[kind](r, t, a)
+    if a.ndim == 0 or not a.flags.c_contiguous:
+        return None
+    dtype = np.dtype(r.choice(OTHER_WIDTHS))
+    if a.shape[-1] * a.itemsize % dtype.itemsize:
+        return None
+    return t.bitcast(dtype.name), a.view(dtype)
+
+
+def test_fuzz_views_of_files(tmp_path):
+    """Writes into a file through views of it, also of other widths."""
+
+    def run(seed):
+        r, steps = random.Random(seed), []
+        path = tmp_path / f"{seed}"
+        shape, dtype = r.choice([(16,), (4, 8), (2, 3, 4)]), np.dtype(r.choice(OTHER_WIDTHS))
+        whole = np.zeros(shape, dtype)
+        pairs = [(Tensor.empty(*shape, dtype=dtype.name, device=f"disk:{path}"), whole)]
+        try:
+            for _ in range(2 + seed % 8):
+                t, a = r.choice(pairs)
+                value = np.random.default_rng(seed).integers(1, 100, a.shape).astype(a.dtype)
+                match r.choice(["view", "view", "assign", "set", "add", "read", "realize", "elsewhere"]):
+                    case "view":
+                        made = view_of_file(r, t, a)
+                        if made is not None:
+                            pairs.append(made)
+                            steps.append(f"view {made[1].shape} {made[1].dtype} of {a.shape} {a.dtype}")
+                    case "assign":
+                        steps.append(f"assign {a.shape} {a.dtype}")
+                        a[...] = value
+                        t.assign(Tensor(value.copy(), dtype=a.dtype.name))
+                    case "set" if a.ndim:
+                        index = index_of(r, a.shape)
+                        steps.append(f"set {a.shape} {index}")
+                        a[index] = 7
+                        t[index] = 7
+                    case "add" if np.isfinite(a).all() and np.abs(a.astype(np.float64)).max(initial=0) < 100:
+                        steps.append(f"add {a.shape} {a.dtype}")
+                        a += 1
+                        t += 1
+                    case "read":
+                        steps.append("read")
+                        assert np.array_equal(t.numpy(), a, equal_nan=a.dtype.kind == "f")
+                    case "elsewhere":
+                        steps.append("to")
+                        assert np.array_equal(t.to("CPU").numpy(), a, equal_nan=a.dtype.kind == "f")
+                    case "realize":
+                        t.realize()
+            for t, a in pairs:
+                assert np.array_equal(t.numpy(), a, equal_nan=a.dtype.kind == "f")
+            if path.exists():
+                assert path.read_bytes() == whole.tobytes()
+        except Exception as e:
+            raise AssertionError("\n".join([f"seed {seed}, {shape} {dtype}", *steps, f"{type(e).__name__}: {e}"])) from e
+        path.unlink(missing_ok=True)
+
+    each(run)

@@ -205,6 +205,29 @@ def test_what_was_realized_has_lost_its_graph():
         loss.realize().gradient(loss, x)
 
 
+def test_a_part_of_the_graph_that_was_realized():
+    x = Tensor([1.0, 2, 3])
+    y = (x * x).realize()
+    with pytest.raises(RuntimeError, match="gradient: how the loss depends on target 0.*detach"):
+        (x + y).sum().gradient(x)
+    assert (x + y.detach()).sum().gradient(x)[0].tolist() == [1, 1, 1]
+    x.assign([5.0, 6, 7]).realize()  # y was computed of other values
+    assert (x + y).sum().gradient(x)[0].tolist() == [1, 1, 1]
+    z = (x * 3).realize()
+    assert (y * z).sum().gradient(z)[0].tolist() == [1, 4, 9]
+
+
+def test_what_was_copied_of_what_was_realized():
+    x = Tensor([1.0, 2, 3])
+    y = (x * 2).realize()
+    z = y.clone()
+    del y
+    loss = z.sum()
+    assert loss.item() == 12
+    with pytest.raises(RuntimeError, match="gradient: how the loss depends on target 0"):
+        loss.gradient(x)
+
+
 @pytest.mark.parametrize("said", [True, None])
 def test_backward_of_a_loss_that_was_realized(said):
     x = Tensor([1.0, 2, 3], requires_grad=said)

@@ -302,3 +302,31 @@ def test_views_keep_their_values_in_loops():
         row.assign(row + 1)
     assert kept.tolist() == [[1, 1], [2, 2], [3, 5], [4, 10]]
     assert kept.dtype == dtypes.float32
+
+
+def test_files_are_written_through_views(tmp_path):
+    path = tmp_path / "file"
+    t = Tensor.empty(24, dtype="uint8", device=f"disk:{path}")
+    t[0:8].bitcast("int64").assign([77])
+    floats = t[8:].bitcast("float32")
+    floats.assign(Tensor([1.5, 2.5, 3.5, 4.5]))
+    floats[::2] = 0
+    floats.bitcast("int32")[1:2].assign(Tensor(np.array([9.0], np.float32).view(np.int32)))
+    floats += 1
+    t[0] += 1
+    t.realize()
+    data = path.read_bytes()
+    assert np.frombuffer(data[:8], np.int64) == [78] and np.frombuffer(data[8:], np.float32).tolist() == [1, 10, 1, 5.5]
+    assert floats.to("CPU").tolist() == [1, 10, 1, 5.5] and t[8:12].bitcast("float32").item() == 1
+
+
+def test_what_is_computed_goes_to_files(tmp_path):
+    x = Tensor.arange(12).reshape(3, 4).float().to(f"disk:{tmp_path / 'x'}")
+    x.T[1] = Tensor([7.0, 8, 9])
+    x[[0, 2]] = 5
+    assert x.tolist() == [[5, 5, 5, 5], [4, 8, 6, 7], [5, 5, 5, 5]]
+    y = Tensor.empty(2, device=f"disk:{tmp_path / 'y'}").assign(x[1, 1:3]).realize()
+    assert np.fromfile(tmp_path / "y", np.float32).tolist() == [8, 6]
+    before = y.to("CPU") * 2
+    y.assign(0).realize()
+    assert before.tolist() == [16, 12] and y.tolist() == [0, 0]

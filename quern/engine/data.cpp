@@ -15,6 +15,7 @@
 #include "quern/ir/sharding.h"
 #include "quern/runtime/buffer.h"
 #include "quern/tensor/assign.h"
+#include "quern/tensor/disk.h"
 #include "quern/tensor/live.h"
 #include "quern/tensor/tensor.h"
 
@@ -55,9 +56,7 @@ UOp on_a_device_that_computes(const UOp& u) {
     const UOp &whole = base_of(u), gathered = copy_to(whole, device_node(devices[0]));
     return same(whole, u) ? gathered : u.substitute({{whole, gathered}});
   }
-  const UOp& base = base_of(u);
-  if (base.op() != Op::BUFFER || !base.device()[0].starts_with("DISK")) return u;
-  return u.substitute({{base, copy_to(base, device_node(Device::canonical(default_device())))}});
+  return detail::is_on_disk(u) ? detail::copied_from_disk(u, Device::canonical(default_device())) : u;
 }
 
 }  // namespace
@@ -125,7 +124,9 @@ Tensor Tensor::from_file(const std::string& path, std::optional<Shape> shape, DT
   if (elements * dtype.bytes() > size)
     throw ShapeError(fmt::format("from_file: {} has {} bytes, {} of shape {} needs {}", path, size,
                                  dtype.name(), shape_text(*shape), elements * dtype.bytes()));
-  return Tensor(quern::reshape(memory_on("DISK:" + path, dtype, elements), sizes_of(*shape)));
+  const UOp memory = memory_on("DISK:" + path, dtype, elements);
+  (void)buffer_of(memory)->memory();  // the file is there now: if it goes, that is an error
+  return Tensor(quern::reshape(memory, sizes_of(*shape)));
 }
 
 std::vector<std::byte> Tensor::bytes() const {

@@ -12,6 +12,7 @@
 #include "quern/ir/movement.h"
 #include "quern/ir/node_map.h"
 #include "quern/ir/sharding.h"
+#include "quern/tensor/ended_graphs.h"
 
 namespace quern::detail {
 namespace {
@@ -30,6 +31,7 @@ JitArguments run_and_realize(const std::function<JitArguments()>& function,
   for (const auto& t : outputs.tensors) roots.push_back(t->uop());
   for (const Tensor& t : now) roots.push_back(t.uop());
   realize(roots);
+  const UOps before = roots;
   // Equal values are computed once, but what is written into one of the tensors is not to be seen in the
   // other: each of them has memory of its own.
   roots.clear();
@@ -37,6 +39,11 @@ JitArguments run_and_realize(const std::function<JitArguments()>& function,
   for (const Tensor& t : now) roots.push_back(t.uop());
   std::erase_if(roots, [](const UOp& u) { return memory_base(u).op() != Op::NOOP; });
   if (!roots.empty()) realize(roots);
+  for (size_t i = 0; i < outputs.tensors.size(); i++) {  // no gradient flows through them, as in replays
+    const UOp u = outputs.tensors[i]->uop(), &memory = memory_base(u);
+    const bool is_new = memory_base(before[i]).op() != Op::BUFFER && memory.op() == Op::BUFFER;
+    if (is_new) end_unknown_graph(memory);
+  }
   if (changed != nullptr) *changed = std::move(now);
   return outputs;
 }

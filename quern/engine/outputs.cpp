@@ -10,6 +10,7 @@
 #include "quern/ir/sharding.h"
 #include "quern/runtime/device.h"
 #include "quern/tensor/assign.h"
+#include "quern/tensor/disk.h"
 #include "quern/tensor/live.h"
 #include "quern/tensor/tensor.h"
 
@@ -84,11 +85,7 @@ class Gatherer {
     return is_state(base) ? wanted_.insert(base) : add_value(u);
   }
 
-  // What is seen of a value through several tensors stays one: it is the value that gets memory.
-  bool add_value(const UOp& u) {
-    const UOp& whole = detail::whole_of(u);
-    return wanted_.insert(as_ != Roots::read && !same(whole, u) && is_seen_together(u, whole) ? whole : u);
-  }
+  bool add_value(const UOp& u) { return wanted_.insert(as_ == Roots::read ? u : seen_together(u)); }
 
   // Which memory is written by what is wanted now, and what is the last that happens to it.
   void look() {
@@ -176,7 +173,7 @@ class Gatherer {
     });
     std::unordered_set<UOp> seen;
     std::erase_if(outputs, [&](const UOp& o) { return !seen.insert(o).second; });
-    result.sink = UOp::sink(outputs);
+    result.sink = detail::without_other_widths(UOp::sink(outputs));
     return result;
   }
 
@@ -207,6 +204,11 @@ UOp buffer_under(const UOp& x) {
 }
 
 bool is_state(const UOp& u) { return u.op() == Op::AFTER && buffer_under(u); }
+
+const UOp& seen_together(const UOp& u) {
+  const UOp& whole = detail::whole_of(u);
+  return !same(whole, u) && is_seen_together(u, whole) ? whole : u;
+}
 
 int64_t greatest(const UOp& size) {
   return static_cast<int64_t>(without_binds(size, false).simplify().vmax());

@@ -30,6 +30,10 @@ bool is_state(const UOp& u);
 // The memory that is seen through views and AFTERs; none if something is computed.
 UOp buffer_under(const UOp& x);
 
+// What gets memory when this value does: the whole value of which it is a view, if other tensors see that,
+// too.
+const UOp& seen_together(const UOp& u);
+
 // The greatest that a size can be, whatever its variables are bound to.
 int64_t greatest(const UOp& size);
 

@@ -57,21 +57,29 @@ bool is_update(const UOp& value, const std::unordered_set<UOp>& parameters) {
 
 // What becomes memory, although gradients could go through it.
 struct Ending {
-  UOps values, buffers;
-  std::unordered_set<UOp> new_memory = {};
+  UOps values, buffers, written = {};
+  std::vector<bool> is_new;  // memory that had no contents before
 
   void add(const UOp& value, const UOp& seen) {
     const UOp& buffer = memory_base(seen);
+    if (buffer.op() == Op::BUFFER && is_state(value)) written.push_back(buffer);
     if (!value.dtype().is_float() || buffer.op() != Op::BUFFER) return;
     values.push_back(value), buffers.push_back(buffer);
-    if (!has_buffer(buffer)) new_memory.insert(buffer);
+    is_new.push_back(!has_buffer(buffer));
   }
   void note() {
-    if (values.empty() || !leads_to_live_tensor(values)) return;
+    note_graphs();
+    end_contents(written);  // what was there is gone, also for what was computed of it in the same run
+  }
+
+ private:
+  void note_graphs() {
+    if (values.empty()) return;
+    if (!leads_to_live_tensor(values) && std::ranges::none_of(values, has_lost_graphs)) return;
     const std::unordered_set<UOp> parameters = memory_of_parameters();
     size_t kept = 0;
     for (size_t i = 0; i < values.size(); i++) {
-      if (!new_memory.contains(buffers[i]) && is_update(values[i], parameters)) continue;
+      if (!is_new[i] && is_update(values[i], parameters)) continue;
       values[kept] = values[i], buffers[kept] = buffers[i], kept++;
     }
     values.resize(kept), buffers.resize(kept);
@@ -129,7 +137,8 @@ UOps with_reads(const UOps& roots) {
   for (const auto& [value, memory] : reads) all.push_back(value);
   const bool some_are_written = reads_written(UOp::sink(all));
   for (const auto& [value, memory] : reads)
-    if (std::ranges::find(roots, value) != roots.end() || (some_are_written && reads_written(value)))
+    if (std::ranges::find(roots, value) != roots.end() ||
+        (some_are_written && same(seen_together(value), value) && reads_written(value)))
       ended.emplace(value, memory);
   Ending ending;
   for (const auto& [value, memory] : used) ending.add(value, memory);
@@ -253,7 +262,9 @@ UOp values_in_memory(const Tensor& x) {
 
 void realize(const UOps& roots) {
   const auto lock = lock_engine();
-  UOps now = after_older_writes(with_reads(roots));
+  UOps wanted;
+  for (const UOp& root : roots) wanted.push_back(buffer_under(viewed_by(root)) ? root : seen_together(root));
+  UOps now = after_older_writes(with_reads(wanted));
   run(outputs_of(now, Roots::realized));
 }
 

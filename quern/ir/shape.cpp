@@ -90,7 +90,20 @@ UOps reduced(const UOp& u, UOps x) {
   return x;
 }
 
+// A bitcast to another width: the last axis is as many bytes as it was.
+UOps of_other_width(const UOp& u) {
+  UOps shape = shape_of(u.src(0));
+  const int64_t from = u.src(0).dtype().bits(), to = u.dtype().bits();
+  if (is_no_shape(shape) || shape.empty()) fail(u, "a bitcast to another width needs an axis");
+  UOp& last = shape.back();
+  if (to > from && (!last.is_int_const() || last.int_value() % (to / from) != 0))
+    fail(u, fmt::format("the last axis of {} is no multiple of {}", list(shape), to / from));
+  last = (to > from ? last / (to / from) : last * (from / to)).simplify();
+  return shape;
+}
+
 UOps elementwise(const UOp& u) {
+  if (u.op() == Op::BITCAST && u.dtype().bits() != u.src(0).dtype().bits()) return of_other_width(u);
   UOps first = kNoShape;
   for (const UOp& s : u.src()) {
     const UOps shape = shape_of(s);

@@ -140,7 +140,8 @@ bool casts(const UOp& u) {
 
 bool bitcasts(const UOp& u) {
   const DType from = u.src(0).dtype(), to = u.dtype();
-  return is_value(from) && is_value(to) && from.lanes() == to.lanes() && from.bits() == to.bits();
+  if (!is_value(from) || !is_value(to) || from.lanes() != to.lanes()) return false;
+  return from.bits() == to.bits() || (from.lanes() == 1 && u.src(0).has_shape() && !u.src(0).shape().empty());
 }
 
 bool operands_agree(const UOp& u) {

@@ -215,7 +215,7 @@ constexpr Requirement kRequirements[] = {
 
     // elementwise
     {Op::CAST, everywhere, "a cast keeps the lanes of a value, or the space of a pointer", casts},
-    {Op::BITCAST, everywhere, "a bitcast keeps lanes and bits", bitcasts},
+    {Op::BITCAST, everywhere, "a bitcast keeps lanes, and bits unless it has an axis", bitcasts},
     {Op::WHERE, everywhere, "the condition of a WHERE is a bool with as many lanes as the values",
      [](const UOp& u) { return is_bool(u.src(0).dtype(), u.src(2).dtype().lanes()); }},
     {ops::alu, everywhere, "operands are values of one dtype", operands_agree},

@@ -26,6 +26,7 @@ class DiskDevice : public Device {
   using Device::compile;
   void* allocate(int64_t bytes) override {
     if (bytes < 0) throw Error(fmt::format("{}: {} bytes were asked for", name(), bytes));
+    if (size_.load() == 0 && ::access(system_path(path_), F_OK) != 0 && errno == ENOENT) is_new_ = true;
     int64_t known = size_.load();
     while (known < bytes && !size_.compare_exchange_weak(known, bytes)) {
     }
@@ -40,9 +41,14 @@ class DiskDevice : public Device {
     transfer(bytes, "write", [&](int64_t done, size_t count) {
       return ::pwrite(file.descriptor, static_cast<const char*>(from) + done, count, offset + done);
     });
+    is_new_ = false;
   }
 
   void copy_out(void* to, const void* from, int64_t bytes) override {
+    if (is_new_) {  // nothing was written
+      std::memset(to, 0, static_cast<size_t>(bytes));
+      return;
+    }
     File file(*this, O_RDONLY, "read");
     const int64_t offset = offset_of(from);
     if (offset + bytes > file.size)
@@ -107,6 +113,7 @@ class DiskDevice : public Device {
 
   std::string path_;
   std::atomic<int64_t> size_{0};
+  std::atomic<bool> is_new_{false};  // there is no such file yet: it would be zeros
 };
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "quern/ir/movement.h"
 #include "quern/ir/sharding.h"
 #include "quern/tensor/assign.h"
+#include "quern/tensor/disk.h"
 #include "quern/tensor/gradient_rules.h"
 #include "quern/tensor/support.h"
 
@@ -106,7 +107,8 @@ void assign_view(const char* who, const UOp& view, const Operand& value) {
   const Shape shape = shape_from(view.shape());
   const Tensor stored = to_write(who, value, view.dtype(), shape);
   const Texts from = stored.devices(), to = view.device();
-  if (!from.empty() && !to.empty() && from != to)
+  const bool is_file = is_on_disk(view);
+  if (!is_file && !from.empty() && !to.empty() && from != to)
     throw Error(fmt::format("{}: the value is on {}, the tensor on {}; move it with to()", who,
                             fmt::join(from, "+"), fmt::join(to, "+")));
   const Place place = place_of(view);
@@ -116,7 +118,9 @@ void assign_view(const char* who, const UOp& view, const Operand& value) {
                     "clone() it first",
                     who));
   QUERN_CHECK(place != Place::computed, "assignment to a value that has no memory");
-  const UOp base = viewed_by(view), target = places_of(view);
+  const UOp base = viewed_by(view);
+  if (is_file) return replace_views(base, quern::after(base, UOps{written_to_disk(who, view, base, stored)}));
+  const UOp target = places_of(view);
   UOp written = stored.uop();
   if (!same(without_detach(view), view)) written = quern::detach(written);
   if (written.dtype() != base.dtype()) written = written.bitcast(base.dtype());
@@ -141,6 +145,8 @@ void share_memory(const char* who, const Tensor& x) {
 
 const Tensor& Tensor::assign(const Operand& value) const {
   detail::share_memory("assign", *this);
+  if (!detail::has_memory(uop()) && detail::is_on_disk(uop()))
+    state_->set(detail::in_new_memory("assign", *this).uop());
   if (detail::has_memory(uop())) {
     detail::assign_view("assign", uop(), value);
     return *this;
@@ -190,7 +196,14 @@ Tensor Tensor::clone() const {
 }
 
 Tensor Tensor::to(const std::string& device) const {
-  return Tensor(quern::copy_to(uop(), device_node(detail::device_name("to", device))));
+  const std::string name = detail::device_name("to", device);
+  const UOp u = uop();
+  const bool is_file = name.starts_with("DISK"), is_everywhere = u.device().empty();
+  if (is_file && is_everywhere)  // no kernel makes it there
+    return Tensor(quern::copy_to(detail::in_new_memory("to", *this).uop(), device_node(name)));
+  if (!detail::is_on_disk(u) || u.device()[0] == name) return Tensor(quern::copy_to(u, device_node(name)));
+  const Tensor copy(detail::copied_from_disk(u, is_file ? default_device() : name));
+  return is_file ? copy.to(name) : copy;
 }
 
 Tensor Tensor::shard(const std::vector<std::string>& devices, std::optional<int64_t> axis) const {

@@ -78,12 +78,12 @@ std::vector<Tensor> Tensor::gradient(const std::vector<Tensor>& targets, const s
   const UOps gradients = quern::gradient(loss, nodes, given);
   std::vector<Tensor> results;
   for (size_t i = 0; i < targets.size(); i++) {
-    if (!gradients[i] && is_graph_lost(loss, nodes[i]))
+    if (is_graph_lost(loss, nodes[i], bool(gradients[i])))
       throw Error(fmt::format(
           "gradient: how the loss depends on target {}, of shape {}, is not known: what it was computed of "
           "has "
-          "been realized since, and only the values are known; ask before realize(); reading with item() or "
-          "numpy() does no harm",
+          "been realized since, and only the values are known; ask before realize(), or detach() what no "
+          "gradient is to go through; reading with item() or numpy() does no harm",
           i, shape_text(Sources(nodes[i].shape()))));
     if (!gradients[i] && !zeros_if_unused)
       throw Error(fmt::format(

@@ -44,14 +44,25 @@ bool is_gone(int64_t identity) {
   return u.node()->refs.load(std::memory_order_acquire) == 1;
 }
 
-// What memory was computed of: identities, in order. Null: it is not known.
 using Identities = std::vector<int64_t>;
-using Origins = std::shared_ptr<const Identities>;
+
+// What memory was computed of, in order: identities, and since when they are on the list, to tell whether
+// they stand for other contents by now. Null: it is not known.
+struct Origin {
+  int64_t identity;
+  uint64_t when;
+  bool certain;  // else another value that was realized with it was computed of this
+  friend auto operator<=>(const Origin&, const Origin&) = default;
+};
+using OriginList = std::vector<Origin>;
+using Origins = std::shared_ptr<const OriginList>;
 
 struct Ended {
   ProcessMutex mutex{LockOrder::ended_graphs};
   std::unordered_map<int64_t, Origins> by_identity;
-  std::atomic<size_t> count{0};
+  std::unordered_map<int64_t, uint64_t> written;  // when memory got the contents that it has
+  std::atomic<size_t> count{0};                   // of by_identity
+  std::atomic<uint64_t> now{0};
 };
 
 // Never freed: nodes may go after static objects have.
@@ -62,6 +73,7 @@ Ended& ended() {
       if (all.count.load(std::memory_order_relaxed) == 0) return;
       Origins last;
       const std::lock_guard lock(all.mutex);
+      all.written.erase(identity + 1);
       const auto found = all.by_identity.find(identity + 1);
       if (found == all.by_identity.end()) return;
       last = std::move(found->second);
@@ -82,11 +94,13 @@ void note(Sources buffers, const Origins& origins) {
 
 // What gradients of some values flow to, at the ends of their graph and beyond.
 struct Reached {
-  Identities own, before;  // in order; of the graph, and of the graphs that ended in its memory
-  bool unknown = false;    // one of these was not known
+  Identities own;        // in order; of the graph
+  OriginList before;     // and of the graphs that ended in its memory, with what they stood for still there
+  bool unknown = false;  // one of these was not known
 };
 
-void in_order(Identities& list) {
+template <class List>
+void in_order(List& list) {
   std::ranges::sort(list);
   const auto rest = std::ranges::unique(list);
   list.erase(rest.begin(), rest.end());
@@ -116,7 +130,12 @@ Reached reached_from(const UOps& values) {
           lists.push_back(found->second);
       }
   }
-  for (const Origins& list : lists) result.before.insert(result.before.end(), list->begin(), list->end());
+  const std::lock_guard lock(all.mutex);
+  for (const Origins& list : lists)
+    for (const Origin& origin : *list) {
+      const auto written = all.written.find(origin.identity);
+      if (written == all.written.end() || written->second < origin.when) result.before.push_back(origin);
+    }
   in_order(result.before);
   return result;
 }
@@ -140,28 +159,48 @@ bool leads_to_live_tensor(const UOps& nodes) {
 }
 
 void end_graphs(const UOps& values, const UOps& buffers) {
+  constexpr size_t kFew = 4;  // one walk for each value; more of them share one
+  if (values.size() > 1 && values.size() <= kFew) {
+    for (size_t i = 0; i < values.size(); i++) end_graphs({values[i]}, {buffers[i]});
+    return;
+  }
   Reached reached = reached_from(values);
-  auto origins = std::make_shared<Identities>(std::move(reached.own));
-  origins->insert(origins->end(), reached.before.begin(), reached.before.end());
+  auto origins = std::make_shared<OriginList>(std::move(reached.before));
+  const bool certain = values.size() == 1;
+  const uint64_t now = ++ended().now;
+  for (Origin& origin : *origins) origin.certain = origin.certain && certain;
+  for (const int64_t identity : reached.own) origins->push_back({identity, now, certain});
   in_order(*origins);
   // A loop adds to the list in each round; of what is gone nobody can ask for a gradient.
   constexpr size_t kMany = 256;
-  if (origins->size() > kMany) std::erase_if(*origins, is_gone);
+  if (origins->size() > kMany) std::erase_if(*origins, [](const Origin& o) { return is_gone(o.identity); });
   note(buffers, reached.unknown ? Origins() : Origins(std::move(origins)));
 }
 
 void end_unknown_graph(const UOp& buffer) { note(Sources(&buffer, 1), {}); }
 
-bool is_graph_lost(const UOp& loss, const UOp& target) {
+void end_contents(const UOps& buffers) {
+  Ended& all = ended();
+  if (all.count.load(std::memory_order_relaxed) == 0) return;
+  const uint64_t now = ++all.now;
+  const std::lock_guard lock(all.mutex);
+  for (const UOp& buffer : buffers) all.written[identity_of(buffer)] = now;
+}
+
+bool is_graph_lost(const UOp& loss, const UOp& target, bool found) {
   const Reached of_loss = reached_from({loss});
-  if (of_loss.unknown) return true;
+  if (of_loss.unknown) return !found;
   if (of_loss.before.empty()) return false;
-  const Reached of_target = reached_from({target});
-  const auto shared = [&](const Identities& list) {
-    return std::ranges::any_of(list,
-                               [&](int64_t i) { return std::ranges::binary_search(of_loss.before, i); });
+  const auto is_before = [&](int64_t identity) -> bool {
+    auto at = std::ranges::lower_bound(of_loss.before, identity, {}, &Origin::identity);
+    for (; at != of_loss.before.end() && at->identity == identity; ++at)
+      if (at->certain || !found) return true;
+    return false;
   };
-  return shared(of_target.own) || shared(of_target.before);
+  if (found) return is_before(identity_of(under_reshapes(target)));
+  const Reached of_target = reached_from({target});
+  return std::ranges::any_of(of_target.own, is_before) ||
+         std::ranges::any_of(of_target.before, is_before, &Origin::identity);
 }
 
 bool has_lost_graphs(const UOp& loss) {

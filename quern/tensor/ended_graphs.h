@@ -15,8 +15,12 @@ void end_graphs(const UOps& values, const UOps& buffers);
 // The same, where it is not known what the values were computed of.
 void end_unknown_graph(const UOp& buffer);
 
-// Whether the loss was computed of the target, or may have been, by a graph that has ended.
-bool is_graph_lost(const UOp& loss, const UOp& target);
+// This memory has other contents from now on: what was computed of it was computed of others.
+void end_contents(const UOps& buffers);
+
+// Whether the loss was computed of the target, or may have been, by a graph that has ended. Of a target for
+// which a gradient was `found` it is only said where that is certain: there is more than what was found.
+bool is_graph_lost(const UOp& loss, const UOp& target, bool found);
 // Whether any graph below the loss has ended.
 bool has_lost_graphs(const UOp& loss);
 

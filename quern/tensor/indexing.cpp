@@ -7,6 +7,7 @@
 
 #include "quern/ir/movement.h"
 #include "quern/tensor/assign.h"
+#include "quern/tensor/disk.h"
 #include "quern/tensor/gather.h"
 #include "quern/tensor/support.h"
 
@@ -204,7 +205,10 @@ Tensor Tensor::set(const std::vector<Index>& indices, const Operand& value) cons
     const Tensor found = picked(numbers, list);
     const Tensor places = found.eq(0).where(std::numeric_limits<int64_t>::max(), found - 1);
     const Tensor source = fitting(places.shape());
-    return assign(flatten().scatter(0, places.flatten(), source.flatten()).reshape(shape()));
+    const UOp mine = uop();
+    const Tensor before =
+        detail::is_on_disk(mine) ? Tensor(detail::copied_from_disk(mine, default_device())) : *this;
+    return assign(before.flatten().scatter(0, places.flatten(), source.flatten()).reshape(shape()));
   }
   const Tensor view = picked(*this, list);
   const Tensor written = fitting(view.shape());  // checks, before anything is changed

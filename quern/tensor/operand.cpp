@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "quern/ir/movement.h"
+#include "quern/tensor/disk.h"
 #include "quern/tensor/support.h"
 
 namespace quern {
@@ -96,25 +97,32 @@ Tensor Tensor::bitcast(DType dtype) const {
   if (from.is_bool() || dtype.is_bool()) throw DTypeError("bitcast: bool has no fixed bits; cast it");
   if (from.bits() == dtype.bits()) return seen_as(uop().bitcast(dtype));
 
-  // Elements of another width: the last axis gets longer or shorter, the least significant part comes first.
   detail::need_axes("bitcast", *this, 1);
-  const DType wide_dtype = detail::unsigned_of(std::max(from.bits(), dtype.bits()));
-  const DType narrow_dtype = detail::unsigned_of(std::min(from.bits(), dtype.bits()));
+  const int64_t factor = std::max(from.bits(), dtype.bits()) / std::min(from.bits(), dtype.bits());
+  if (from.bits() < dtype.bits() && detail::int_size("bitcast", *this, -1) % factor != 0)
+    throw ShapeError(fmt::format("bitcast: {} to {}: the last axis must be a multiple of {}",
+                                 detail::text(*this), dtype.name(), factor));
+  const UOp u = uop();
+  return detail::is_on_disk(u) ? seen_as(UOp::make(Op::BITCAST, dtype, {u}))
+                               : detail::bitcast_to_width(*this, dtype);
+}
+
+// The last axis gets longer or shorter, the least significant part comes first.
+Tensor detail::bitcast_to_width(const Tensor& x, DType dtype) {
+  const DType from = x.dtype();
+  const DType wide_dtype = unsigned_of(std::max(from.bits(), dtype.bits()));
+  const DType narrow_dtype = unsigned_of(std::min(from.bits(), dtype.bits()));
   const int64_t parts = wide_dtype.bits() / narrow_dtype.bits();
-  Shape shape = this->shape();
-  const Tensor raw = Tensor(uop().bitcast(detail::unsigned_of(from.bits())));
+  Shape shape = x.shape();
+  const Tensor raw = Tensor(x.uop().bitcast(unsigned_of(from.bits())));
   const Tensor shifts =
       Tensor::arange(0, static_cast<double>(parts), 1, {.dtype = wide_dtype}) * narrow_dtype.bits();
   if (from.bits() > dtype.bits()) {
     const Tensor split = raw.unsqueeze(-1).rshift(shifts).cast(narrow_dtype);
-    shape.back() = detail::product(shape.back(), parts);
+    shape.back() = product(shape.back(), parts);
     return Tensor(split.reshape(shape).uop().bitcast(dtype));
   }
-  const int64_t last = detail::int_size("bitcast", *this, -1);
-  if (last % parts != 0)
-    throw ShapeError(fmt::format("bitcast: {} to {}: the last axis must be a multiple of {}",
-                                 detail::text(*this), dtype.name(), parts));
-  shape.back() = last / parts;
+  shape.back() = int_size("bitcast", x, -1) / parts;
   shape.emplace_back(parts);
   const Tensor joined = raw.reshape(shape).cast(wide_dtype).lshift(shifts).sum(-1, false, wide_dtype);
   return Tensor(joined.uop().bitcast(dtype));
