@@ -250,6 +250,25 @@ bool is_at_once_kind(AxisKind kind) { return kind == AxisKind::UPCAST || kind ==
 
 }  // namespace
 
+bool may_store_twice(const UOp& program) {
+  constexpr OpSet kDivisions = {Op::FLOORDIV, Op::FLOORMOD, Op::TRUNCDIV, Op::TRUNCMOD,
+                                Op::AND,      Op::XOR,      Op::SHR};
+  bool found = false;
+  walk(program, [&](const UOp& u) {
+    if (u.op() != Op::END) return;
+    walk(
+        u.src(0), [](const UOp& e) { return e.op() == Op::GROUP || e.op() == Op::END; },
+        [&](const UOp& e) {
+          if (found || e.op() != Op::STORE || storage_of(e.src(0)).op() != Op::PARAM) return;
+          const UOp& index = index_of_address(e.src(0));
+          if (index.src().size() != 2 || !position_of(index).ops_below().intersects(kDivisions)) return;
+          for (const UOp& r : u.src().subspan(1))
+            found = found || (r.op() == Op::RANGE && is_open(index, r) && !owner_of(e, r));
+        });
+  });
+  return found;
+}
+
 std::string why_not_apart(const UOp& program, const UOp& range) {
   return Kinds(program).why_not_apart(range);
 }
