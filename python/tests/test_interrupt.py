@@ -159,7 +159,7 @@ def in_the_body_of_a_kernel():
 
 def in_the_gradient_of_a_kernel():
     x = Tensor([1.0], requires_grad=True)
-    x.custom_kernel(fxn=lambda out: UOp.sink(), grad_fxn=interrupt)[0].sum().backward()
+    x.custom_kernel(fxn=lambda out: UOp.sink(out[0].store(1.0)), grad_fxn=interrupt)[0].sum().backward()
 
 
 def in_a_layer():

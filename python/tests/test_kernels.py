@@ -437,3 +437,18 @@ def test_reduces_of_one_kernel_share_local_memory(length):
 
 def test_an_internal_error_is_an_error():
     assert issubclass(quern.InternalError, quern.Error)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("factor", [3, 5])
+def test_the_last_step_that_writes_a_place_wins(device, factor):
+    def body(out, x):
+        i, k = UOp.range(12, 0), UOp.range(4, 1)
+        return UOp.sink(out[(i * 4 + k) * factor % 48].store(x[i * 4 + k].load()).end(i, k))
+
+    values = np.arange(48, dtype=np.float32)
+    expected = np.full(48, -1, np.float32)
+    for i in range(48):
+        expected[i * factor % 48] = values[i]
+    out, x = Tensor.full((48,), -1.0, device=device).contiguous(), Tensor(values, device=device).realize()
+    np.testing.assert_array_equal(Tensor.custom_kernel(out, x, fxn=body)[0].numpy(), expected)

@@ -195,7 +195,7 @@ class Kinds {
   }
 
   // Memory that each thread has for itself: nothing goes from one step to another, or behind the range.
-  static std::string why_not_own(const Uses& uses, const UOps& stores, const UOp& range) {
+  std::string why_not_own(const Uses& uses, const UOps& stores, const UOp& range) const {
     UOps all = stores;
     all.insert(all.end(), uses.loads.begin(), uses.loads.end());
     const bool is_cut = are_apart(all, range);
@@ -204,7 +204,7 @@ class Kinds {
     for (const UOp& load : uses.loads) {
       const bool starts = waits_for(load, true, [&](const UOp& e) {
         return e.op() == Op::STORE && is_open(e, range) && same(storage_of(e.src(0)), uses.memory) &&
-               is_same_place(e, load);
+               (is_same_place(e, load) || fills(e, load));
       });
       if (!starts && !is_cut) return "goes on from what another step left in it, which another thread has";
     }
@@ -223,6 +223,18 @@ class Kinds {
     return are_apart(together, range) ? "" : "may be written at one place by several of its steps";
   }
 
+  // Do the loops around a STORE, which have ended, go over all places that are read? At a BARRIER all threads
+  // have come to their end.
+  bool fills(const UOp& store, const UOp& load) const {
+    const UOp &to = index_of_address(store.src(0)), &from = index_of_address(load.src(0));
+    if (to.src().size() != 2 || from.src().size() != 2) return false;
+    const UOp &written = position_of(to), &read = position_of(from);
+    return written.vmin() <= read.vmin() && read.vmax() <= written.vmax() &&
+           std::ranges::all_of(written.ranges(), [&](const UOp& r) {
+             return is_closed_by(store, r) ||
+                    (is_in_a_workgroup(r.arg().range().kind) && is_behind_barrier(load));
+           });
+  }
   static bool is_same_place(const UOp& a, const UOp& b) {
     const UOp &x = index_of_address(a.src(0)), &y = index_of_address(b.src(0));
     return x.src().size() == y.src().size() &&
@@ -237,6 +249,25 @@ class Kinds {
 bool is_at_once_kind(AxisKind kind) { return kind == AxisKind::UPCAST || kind == AxisKind::UNROLL; }
 
 }  // namespace
+
+bool may_store_twice(const UOp& program) {
+  constexpr OpSet kDivisions = {Op::FLOORDIV, Op::FLOORMOD, Op::TRUNCDIV, Op::TRUNCMOD,
+                                Op::AND,      Op::XOR,      Op::SHR};
+  bool found = false;
+  walk(program, [&](const UOp& u) {
+    if (u.op() != Op::END) return;
+    walk(
+        u.src(0), [](const UOp& e) { return e.op() == Op::GROUP || e.op() == Op::END; },
+        [&](const UOp& e) {
+          if (found || e.op() != Op::STORE || storage_of(e.src(0)).op() != Op::PARAM) return;
+          const UOp& index = index_of_address(e.src(0));
+          if (index.src().size() != 2 || !position_of(index).ops_below().intersects(kDivisions)) return;
+          for (const UOp& r : u.src().subspan(1))
+            found = found || (r.op() == Op::RANGE && is_open(index, r) && !owner_of(e, r));
+        });
+  });
+  return found;
+}
 
 std::string why_not_apart(const UOp& program, const UOp& range) {
   return Kinds(program).why_not_apart(range);

@@ -15,6 +15,10 @@ namespace quern {
 // "" if they can. `program` is a kernel whose memory is read by LOADs and written through addresses.
 std::string why_not_apart(const UOp& program, const UOp& range);
 
+// Whether steps of loops may store to the same place, of which the last is to stay: an index with divisions
+// from which it is not clear which step a place belongs to.
+bool may_store_twice(const UOp& program);
+
 // An Error for a range of kind GLOBAL, LOCAL, WARP, THREAD, GROUP_REDUCE, UPCAST or UNROLL that would not do
 // what a loop does.
 void check_given_kinds(const UOp& program);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "quern/codegen/given_kinds.h"
 #include "quern/codegen/group_reduce.h"
 #include "quern/codegen/keep.h"
 #include "quern/codegen/loops.h"
@@ -479,6 +480,7 @@ std::string not_optimisable(const UOp& program) {
       why = "its kernel writes where memory says";
     if (u.op() == Op::END && writes_one_place(u)) why = "its kernel writes one place in several steps";
   });
+  if (why.empty() && may_store_twice(program)) why = "its kernel may write one place in several steps";
   if (!why.empty()) return why;
   // What is done at once must not depend on each other.
   walk(program, [&](const UOp& u) {

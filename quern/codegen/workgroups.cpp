@@ -262,6 +262,7 @@ std::string must_be_in_order(const UOp& program) {
     if (index.src(1).ops_below().contains(Op::LOAD)) why = "it writes where memory says";
   });
   if (given) return "";
+  if (may_store_twice(program)) return "its steps may write the same place";
   walk(program, [&](const UOp& u) {
     if (u.op() != Op::LOAD) return;
     const auto known = stored.find(storage_of(u.src(0)));
