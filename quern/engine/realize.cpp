@@ -28,7 +28,7 @@ void run(const Outputs& outputs) try {
   if (Recording* recording = Recording::current()) recording->add(outputs.sink, stripped, prepared);
   with_host([&] { replace_live(outputs.replaced); });
 } catch (const std::bad_alloc&) {
-  throw Error("out of memory while a graph was compiled or run");
+  throw MemoryError("out of memory while a graph was compiled or run");
 }
 
 UOps substituted(const UOps& roots, const std::unordered_map<UOp, UOp>& map) {
