@@ -1,5 +1,8 @@
 #include "python/src/casters.h"
 
+#include <algorithm>
+#include <limits>
+
 #include "python/src/arrays.h"
 #include "quern/runtime/device.h"
 
@@ -191,9 +194,43 @@ std::string device(nb::handle h) {
 
 namespace {
 
+// Of a slice: beyond 64 bits is as far as 64 bits go.
+int64_t limited(nb::handle h, const char* expected) {
+  if (PyIndex_Check(h.ptr()) == 0 || is_tensor(h)) wrong_type(expected, h);
+  constexpr int64_t kMost =
+      std::numeric_limits<int64_t>::max();  // and of the least the one that has a negative
+  const Py_ssize_t value = PyNumber_AsSsize_t(h.ptr(), nullptr);
+  if (value == -1 && PyErr_Occurred() != nullptr) nb::raise_python_error();
+  return std::max<int64_t>(value, -kMost);
+}
 std::optional<Dim> bound(nb::handle h) {
   if (h.is_none()) return {};
-  return dim(h);
+  if (nb::isinstance<UOp>(h)) return dim(h);
+  return Dim(limited(h, "a size: an int, or a UOp"));
+}
+
+int64_t place(nb::handle h) {
+  const Py_ssize_t value = PyNumber_AsSsize_t(h.ptr(), PyExc_OverflowError);
+  if (value != -1 || PyErr_Occurred() == nullptr) return value;
+  if (PyErr_ExceptionMatches(PyExc_OverflowError) == 0) nb::raise_python_error();
+  PyErr_Clear();
+  throw IndexError("index " + text(nb::str(h), "digits") + " is out of bounds");
+}
+void check_places(nb::handle h) {
+  if (is_sequence(h))
+    for (nb::handle part : nb::borrow<nb::sequence>(h)) check_places(part);
+  else if (PyLong_Check(h.ptr()) != 0)
+    (void)place(h);
+}
+
+// Integers of a list may be more than the default integer holds.
+Tensor places(const Tensor& x, nb::handle list) {
+  try {
+    return beside(x, list, {});
+  } catch (const DTypeError&) {
+    check_places(list);
+    return beside(x, list, dtypes::int64);
+  }
 }
 
 Index index(const Tensor& x, nb::handle h) {
@@ -204,14 +241,14 @@ Index index(const Tensor& x, nb::handle h) {
   if (nb::isinstance<nb::slice>(h)) {
     const nb::object step = h.attr("step");
     return Slice{bound(h.attr("start")), bound(h.attr("stop")),
-                 step.is_none() ? 1 : integer(step, "an int as the step of a slice")};
+                 step.is_none() ? 1 : limited(step, "an int as the step of a slice")};
   }
   if (PyBool_Check(h.ptr()) != 0) throw IndexError("a bool is no index; a mask is a Tensor of bools");
   if (is_sequence(h) && nb::len(h) == 0) return Tensor::zeros({0}, {.dtype = default_int()});
-  if (is_sequence(h) || (has_array_interface(h) && !is_number(h))) return beside(x, h, {});
+  if (is_sequence(h) || (has_array_interface(h) && !is_number(h))) return places(x, h);
   if (PyIndex_Check(h.ptr()) == 0)
     throw IndexError("expected an int, a slice, ..., None or a Tensor as an index, got " + kind_of(h));
-  return integer(h, "an int");
+  return place(h);
 }
 
 }  // namespace

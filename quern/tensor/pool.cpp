@@ -200,7 +200,7 @@ std::pair<Tensor, Tensor> Tensor::max_pool2d_with_indices(const IntList& kernel,
   const Tensor numbers = detail::iota(places, dtypes::int64).reshape(shape).expand(this->shape());
   const Tensor place = detail::pooled(numbers.pad_axes(padding, places), p.kernel, p.stride, p.dilation);
   const Tensor hit = is_floating_point() ? values.eq(best) | values.isnan() : values.eq(best);
-  return {values.max(over), hit.where(place, places).min(over).cast(default_int())};
+  return {values.max(over), hit.where(place, places).min(over).cast(detail::place_dtype(places))};
 }
 
 Tensor Tensor::max_unpool2d(const Tensor& indices, const IntList& kernel, const PoolOptions& options,
