@@ -192,6 +192,22 @@ std::string device(nb::handle h) {
   return name;
 }
 
+std::vector<std::string> devices(nb::handle h) {
+  if (h.is_none()) return {};
+  if (!is_sequence(h)) return {device(h)};
+  std::vector<std::string> names;
+  for (nb::handle part : nb::borrow<nb::sequence>(h)) {
+    if (part.is_none()) wrong_type("the name of a device", part);
+    names.push_back(device(part));
+  }
+  if (names.empty()) throw ValueError("no device is named");
+  return names;
+}
+
+Tensor on_all(const Tensor& x, const std::vector<std::string>& devices) {
+  return devices.size() > 1 ? x.shard(devices) : x;
+}
+
 namespace {
 
 // Of a slice: beyond 64 bits is as far as 64 bits go.
@@ -216,6 +232,16 @@ int64_t place(nb::handle h) {
   PyErr_Clear();
   throw IndexError("index " + text(nb::str(h), "digits") + " is out of bounds");
 }
+// A list is one index, as an array of what is in it would be; what indices are beside that is none of its
+// elements.
+void check_elements(nb::handle h) {
+  if (is_sequence(h)) {
+    for (nb::handle part : nb::borrow<nb::sequence>(h)) check_elements(part);
+  } else if (!is_tensor(h) && !is_number(h) && !has_array_interface(h)) {
+    throw IndexError("a list as an index has integers or bools, not " + kind_of(h) +
+                     "; several indices are a tuple: x[a, b]");
+  }
+}
 void check_places(nb::handle h) {
   if (is_sequence(h))
     for (nb::handle part : nb::borrow<nb::sequence>(h)) check_places(part);
@@ -225,6 +251,7 @@ void check_places(nb::handle h) {
 
 // Integers of a list may be more than the default integer holds.
 Tensor places(const Tensor& x, nb::handle list) {
+  check_elements(list);
   try {
     return beside(x, list, {});
   } catch (const DTypeError&) {

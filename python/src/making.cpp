@@ -12,11 +12,13 @@ using OptionalDType = std::optional<DType>;
 // Where and as what it is made, and whether gradients are wanted.
 struct Request {
   nb::handle dtype, device, requires_grad;
+  std::vector<std::string> names = devices(device);
   Made made() const {
     return {.dtype = dtype.is_none() ? OptionalDType() : OptionalDType(python::dtype(dtype)),
-            .device = python::device(device)};
+            .device = names.empty() ? "" : names[0]};
   }
-  Tensor finish(Tensor tensor) const {
+  Tensor finish(const Tensor& made) const {
+    const Tensor tensor = on_all(made, names);
     if (!requires_grad.is_none()) tensor.set_requires_grad(truth("requires_grad", requires_grad));
     return tensor;
   }
@@ -181,7 +183,8 @@ void bind_making(TensorClass& tensor) {
   tensor.def_static(
       "randperm",
       [](int64_t n, nb::handle device, nb::handle dtype) {
-        return Tensor::randperm(n, Request{dtype, device, nb::none()}.made());
+        const Request request{dtype, device, nb::none()};
+        return request.finish(Tensor::randperm(n, request.made()));
       },
       "n"_a, device_, dtype_, "The numbers below n in a random order.");
   tensor.def_static(

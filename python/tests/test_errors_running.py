@@ -54,7 +54,7 @@ VARIABLES = [
     row(Error, "variable n: its least value 5 is above its greatest 1", lambda: Variable("n", 5, 1)),
     row(TypeError, "missing 1 required positional argument: 'max_val'", lambda: Variable("n", 1)),
     row(TypeError, "variable(): incompatible function arguments", lambda: Variable("n", "a", 2)),
-    row(Error, "bind: 11 is outside the bounds of variable n, 1 to 10", lambda: n.bind(11)),
+    row(quern.ValueError, "bind: 11 is outside the bounds of variable n, 1 to 10", lambda: n.bind(11)),
     row(Error, "bind: only a variable can be bound, not ADD", lambda: (n + 1).bind(3)),
     row(Error, "bind: only a variable can be bound, not BIND", lambda: n.bind(2).bind(3)),
     row(quern.ValueError, "unbind: not a variable with a value: $n[1..10]", lambda: n.unbind()),

@@ -83,6 +83,13 @@ UOp new_memory_like(const char* who, const Tensor& x, DType dtype) {
   return sharded(new_memory(who, dtype, part_sizes(value.shape(), sharding), device), sharding);
 }
 
+Tensor beside_parts(const Tensor& made, const Tensor& x, const Made& where) {
+  if (!where.device.empty() || x.devices().size() < 2) return made;
+  const UOp value = x.uop();
+  const Sharding sharding = Shardings(value)[value];
+  return made.shard(x.devices(), sharding.cut() ? std::optional(sharding.axis) : std::nullopt);
+}
+
 namespace {
 
 Tensor stored(const UOp& seen, const UOp& value) {

@@ -59,7 +59,7 @@ Tensor Tensor::empty_like(const Made& made) const {
   return empty(shape(), {made.dtype.value_or(dtype()), made.device.empty() ? device() : made.device});
 }
 Tensor Tensor::full_like(const Operand& value, const Made& made) const {
-  return full(shape(), value, {made.dtype.value_or(dtype()), made.device});
+  return detail::beside_parts(full(shape(), value, {made.dtype.value_or(dtype()), made.device}), *this, made);
 }
 Tensor Tensor::zeros_like(const Made& made) const { return full_like(0, made); }
 Tensor Tensor::ones_like(const Made& made) const { return full_like(1, made); }
@@ -196,11 +196,11 @@ Tensor on_or_above(const char* who, const Tensor& x, const Dim& diagonal) {
 }  // namespace
 
 Tensor Tensor::triu(const Dim& diagonal) const {
-  return on_or_above("triu", *this, diagonal).where(*this, zeros_like());
+  return on_or_above("triu", *this, diagonal).where(*this, detail::number(0, dtype(), {}));
 }
 Tensor Tensor::tril(const Dim& diagonal) const {
   if (diagonal == Dim(std::numeric_limits<int64_t>::max())) return detail::own_value(*this);
-  return on_or_above("tril", *this, diagonal + Dim(1)).where(zeros_like(), *this);
+  return on_or_above("tril", *this, diagonal + Dim(1)).where(detail::number(0, dtype(), {}), *this);
 }
 
 Tensor Tensor::diag() const {

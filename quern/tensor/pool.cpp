@@ -170,7 +170,7 @@ Tensor Tensor::avg_pool2d(const IntList& kernel, const PoolOptions& options) con
     const Tensor windows = windows_of(x, p.padding);
     if (always_full) return windows.mean(over);
     // What ceil mode added never counts; the padding that was asked for counts if it is to be included.
-    Tensor counted = x.ones_like();
+    Tensor counted = ones(x.shape(), {.dtype = x.dtype()});
     Ints rest = p.padding;
     if (options.count_include_pad) {
       counted = counted.pad_axes(by_axis(x, p.plain_padding), 1);

@@ -9,6 +9,7 @@
 #include <numbers>
 
 #include "quern/ir/fork.h"
+#include "quern/tensor/assign.h"
 #include "quern/tensor/random.h"
 #include "quern/tensor/support.h"
 #include "quern/tensor/training.h"
@@ -191,10 +192,10 @@ Tensor Tensor::randint(const Shape& shape, int64_t low, int64_t high, const Made
 }
 
 Tensor Tensor::rand_like(const Made& made) const {
-  return rand(shape(), {made.dtype.value_or(dtype()), made.device});
+  return detail::beside_parts(rand(shape(), {made.dtype.value_or(dtype()), made.device}), *this, made);
 }
 Tensor Tensor::randn_like(const Made& made) const {
-  return randn(shape(), {made.dtype.value_or(dtype()), made.device});
+  return detail::beside_parts(randn(shape(), {made.dtype.value_or(dtype()), made.device}), *this, made);
 }
 
 Tensor Tensor::scaled_uniform(const Shape& shape, const Made& made) {

@@ -336,12 +336,15 @@ DType place_dtype(const Dim& n) {
 
 Tensor iota(const Dim& n, DType dtype) {
   if (n.uop().vmax() == 0) return Tensor::zeros({0}, {.dtype = dtype});
-  if (n.uop().vmin() < 1) return iota(n.max(), dtype).shrink({{{Dim(0), n}}});  // there may be none
+  if (n.is_symbolic() && n.uop().vmin() < 1)
+    return iota(n.max(), dtype).shrink({{{Dim(0), n}}});  // there may be none
   // Place i counts the ones among the last i + 1 of n places: n - 1 zeros, then n ones, seen through windows
   // of n.
   const DType counted = dtype.is_float() ? dtypes::int64 : dtype;
   constexpr int64_t kMost = int64_t{1} << 31, kRow = int64_t{1} << 20;
   if (const auto most = static_cast<int64_t>(n.uop().vmax()); most >= kMost) {  // n windows of n are too many
+    if (most > int64_t{1} << 62)
+      throw ShapeError(fmt::format("an axis of {} elements is too long to be counted", n.text()));
     const int64_t rows = (most + kRow - 1) / kRow;
     const Tensor i = iota(rows, counted).reshape({rows, 1}) * kRow + iota(kRow, counted);
     return i.reshape({rows * kRow}).shrink({{{Dim(0), n}}}).cast(dtype);
