@@ -13,6 +13,7 @@ from quern._core import (
     Error,
     IndexError,  # noqa: A004 (an IndexError of Python, too)
     InternalError,
+    MemoryError,
     MissingFileError,
     ParseError,
     RewriteError,
@@ -33,7 +34,7 @@ from quern import nn
 __version__ = "0.1.0"
 
 __all__ = [
-    "Context", "DType", "DTypeError", "Device", "DeviceError", "Error", "GlobalCounters", "IndexError", "InternalError",
+    "Context", "DType", "DTypeError", "Device", "DeviceError", "Error", "GlobalCounters", "IndexError", "InternalError", "MemoryError",
     "MissingFileError", "ParseError", "RewriteError", "ShapeError", "SpecError", "Tensor", "TinyJit", "UOp", "ValueError", "Variable",
     "dtypes", "estimate", "fetch", "function", "getenv", "jit", "nn",
 ]

@@ -1,5 +1,8 @@
 #include "python/src/casters.h"
 
+#include <algorithm>
+#include <limits>
+
 #include "python/src/arrays.h"
 #include "quern/runtime/device.h"
 
@@ -189,11 +192,72 @@ std::string device(nb::handle h) {
   return name;
 }
 
+std::vector<std::string> devices(nb::handle h) {
+  if (h.is_none()) return {};
+  if (!is_sequence(h)) return {device(h)};
+  std::vector<std::string> names;
+  for (nb::handle part : nb::borrow<nb::sequence>(h)) {
+    if (part.is_none()) wrong_type("the name of a device", part);
+    names.push_back(device(part));
+  }
+  if (names.empty()) throw ValueError("no device is named");
+  return names;
+}
+
+Tensor on_all(const Tensor& x, const std::vector<std::string>& devices) {
+  return devices.size() > 1 ? x.shard(devices) : x;
+}
+
 namespace {
 
+// Of a slice: beyond 64 bits is as far as 64 bits go.
+int64_t limited(nb::handle h, const char* expected) {
+  if (PyIndex_Check(h.ptr()) == 0 || is_tensor(h)) wrong_type(expected, h);
+  constexpr int64_t kMost =
+      std::numeric_limits<int64_t>::max();  // and of the least the one that has a negative
+  const Py_ssize_t value = PyNumber_AsSsize_t(h.ptr(), nullptr);
+  if (value == -1 && PyErr_Occurred() != nullptr) nb::raise_python_error();
+  return std::max<int64_t>(value, -kMost);
+}
 std::optional<Dim> bound(nb::handle h) {
   if (h.is_none()) return {};
-  return dim(h);
+  if (nb::isinstance<UOp>(h)) return dim(h);
+  return Dim(limited(h, "a size: an int, or a UOp"));
+}
+
+int64_t place(nb::handle h) {
+  const Py_ssize_t value = PyNumber_AsSsize_t(h.ptr(), PyExc_OverflowError);
+  if (value != -1 || PyErr_Occurred() == nullptr) return value;
+  if (PyErr_ExceptionMatches(PyExc_OverflowError) == 0) nb::raise_python_error();
+  PyErr_Clear();
+  throw IndexError("index " + text(nb::str(h), "digits") + " is out of bounds");
+}
+// A list is one index, as an array of what is in it would be; what indices are beside that is none of its
+// elements.
+void check_elements(nb::handle h) {
+  if (is_sequence(h)) {
+    for (nb::handle part : nb::borrow<nb::sequence>(h)) check_elements(part);
+  } else if (!is_tensor(h) && !is_number(h) && !has_array_interface(h)) {
+    throw IndexError("a list as an index has integers or bools, not " + kind_of(h) +
+                     "; several indices are a tuple: x[a, b]");
+  }
+}
+void check_places(nb::handle h) {
+  if (is_sequence(h))
+    for (nb::handle part : nb::borrow<nb::sequence>(h)) check_places(part);
+  else if (PyLong_Check(h.ptr()) != 0)
+    (void)place(h);
+}
+
+// Integers of a list may be more than the default integer holds.
+Tensor places(const Tensor& x, nb::handle list) {
+  check_elements(list);
+  try {
+    return beside(x, list, {});
+  } catch (const DTypeError&) {
+    check_places(list);
+    return beside(x, list, dtypes::int64);
+  }
 }
 
 Index index(const Tensor& x, nb::handle h) {
@@ -204,14 +268,14 @@ Index index(const Tensor& x, nb::handle h) {
   if (nb::isinstance<nb::slice>(h)) {
     const nb::object step = h.attr("step");
     return Slice{bound(h.attr("start")), bound(h.attr("stop")),
-                 step.is_none() ? 1 : integer(step, "an int as the step of a slice")};
+                 step.is_none() ? 1 : limited(step, "an int as the step of a slice")};
   }
   if (PyBool_Check(h.ptr()) != 0) throw IndexError("a bool is no index; a mask is a Tensor of bools");
   if (is_sequence(h) && nb::len(h) == 0) return Tensor::zeros({0}, {.dtype = default_int()});
-  if (is_sequence(h) || (has_array_interface(h) && !is_number(h))) return beside(x, h, {});
+  if (is_sequence(h) || (has_array_interface(h) && !is_number(h))) return places(x, h);
   if (PyIndex_Check(h.ptr()) == 0)
     throw IndexError("expected an int, a slice, ..., None or a Tensor as an index, got " + kind_of(h));
-  return integer(h, "an int");
+  return place(h);
 }
 
 }  // namespace

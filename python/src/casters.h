@@ -47,6 +47,10 @@ DType dtype(nb::handle h);                                                    //
 Tensor beside(const Tensor& x, nb::handle list, std::optional<DType> dtype);  // where x is
 std::vector<Index> indices(const Tensor& x, nb::handle h);                    // of x
 std::string device(nb::handle h);                                             // None: ""
+// Where something is made: a name, or a tuple of names, on each of which it is whole. None: no names.
+std::vector<std::string> devices(nb::handle h);
+Tensor on_all(const Tensor& x,
+              const std::vector<std::string>& devices);  // x is on the first of them, if there is one
 
 nb::str text_object(const std::string& text);  // what is not UTF-8, as files have it, is escaped
 nb::object to_python(const Dim& dim);          // an int, or a UOp

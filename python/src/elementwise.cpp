@@ -217,8 +217,10 @@ constexpr Operator kComparisons[] = {{"__eq__", &Tensor::eq}, {"__ne__", &Tensor
 // Python tries the other side, or says that the types do not go together.
 nb::object not_implemented() { return nb::borrow(Py_NotImplemented); }
 
+// `commutes`: what stands on the left may as well stand on the right, where a number may be one that the
+// dtype of the tensor does not have.
 template <class F>
-void define(TensorClass& tensor, const std::string& name, F compute) {
+void define(TensorClass& tensor, const std::string& name, F compute, bool commutes = false) {
   tensor.def(("__" + name + "__").c_str(),
              [compute](const Tensor& x, nb::handle other) {
                const std::optional<Operand> y = try_operand(other);
@@ -226,9 +228,10 @@ void define(TensorClass& tensor, const std::string& name, F compute) {
              },
              "other"_a.none());
   tensor.def(("__r" + name + "__").c_str(),
-             [compute](const Tensor& x, nb::handle other) {
+             [compute, commutes](const Tensor& x, nb::handle other) {
                const std::optional<Operand> y = try_operand(other);
-               return y ? nb::cast(compute(left_of(*y, x), Operand(x))) : not_implemented();
+               if (!y) return not_implemented();
+               return nb::cast(commutes ? compute(x, *y) : compute(left_of(*y, x), Operand(x)));
              },
              "other"_a.none());
   tensor.def(("__i" + name + "__").c_str(),
@@ -245,8 +248,12 @@ void define(TensorClass& tensor, const std::string& name, F compute) {
 }  // namespace
 
 void bind_operators(TensorClass& tensor) {
-  for (const Operator& o : kOperators)
-    define(tensor, o.name, [f = o.function](const Tensor& x, const Operand& y) { return (x.*f)(y); });
+  for (const Operator& o : kOperators) {
+    const std::string name = o.name;
+    define(
+        tensor, name, [f = o.function](const Tensor& x, const Operand& y) { return (x.*f)(y); },
+        name == "and" || name == "or" || name == "xor");
+  }
   define(tensor, "truediv", [](const Tensor& x, const Operand& y) { return x.div(y); });
   define(tensor, "matmul", [](const Tensor& x, const Operand& y) {
     if (!y.is_tensor()) throw nb::type_error("@: expected two tensors, got a number");

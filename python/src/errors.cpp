@@ -10,7 +10,8 @@ namespace quern::python {
 namespace {
 
 struct Kinds {
-  PyObject *error, *value, *shape, *dtype, *index, *device, *parse, *spec, *rewrite, *missing_file, *internal;
+  PyObject *error, *value, *shape, *dtype, *index, *device, *parse, *spec, *rewrite, *missing_file, *memory,
+      *internal;
 } kinds;  // they live as long as the process does
 
 PyObject* make(nb::module_& m, const char* name, const char* doc, const nb::tuple& bases) {
@@ -48,6 +49,8 @@ void translate(const std::exception_ptr& thrown, void* /*payload*/) {
     set(kinds.index, e);
   } catch (const DeviceError& e) {
     set(kinds.device, e);
+  } catch (const MemoryError& e) {
+    set(kinds.memory, e);
   } catch (const ParseError& e) {
     set(kinds.parse, e);
   } catch (const SpecError& e) {
@@ -59,7 +62,7 @@ void translate(const std::exception_ptr& thrown, void* /*payload*/) {
   } catch (const Error& e) {
     set(kinds.error, e);
   } catch (const std::bad_alloc&) {
-    PyErr_SetString(PyExc_MemoryError, "out of memory");
+    PyErr_SetString(kinds.memory, "out of memory");
   } catch (const std::bad_cast&) {
     PyErr_SetString(PyExc_TypeError, "an argument is of a type that is not expected here");
   }
@@ -90,6 +93,8 @@ void bind_errors(nb::module_& m) {
   kinds.rewrite = make(m, "RewriteError", "Rewrite rules that never come to rest.", bases(error));
   kinds.missing_file = make(m, "MissingFileError", "A file that is to be read, and is not there.",
                             bases(error, PyExc_FileNotFoundError));
+  kinds.memory = make(m, "MemoryError", "Memory that there is not: the text says how much was asked for.",
+                      bases(error, PyExc_MemoryError));
   kinds.internal = make(m, "InternalError", "A mistake of quern itself: please report it.", bases(error));
   nb::register_exception_translator(&translate);
 }

@@ -1,5 +1,8 @@
 // x[...], and looking up elsewhere.
+#include <algorithm>
+
 #include "python/src/bind.h"
+#include "quern/tensor/support.h"
 
 namespace quern::python {
 namespace {
@@ -25,7 +28,7 @@ Places first_places(const char* who, const Tensor& mask, int64_t size) {
   if (size < 0)
     throw ValueError(std::string(who) + ": size is " + std::to_string(size) + ", expected 0 or more");
   const Tensor so_far = mask.cast(dtypes::int64).cumsum(0);
-  const Tensor wanted = Tensor::arange(0, static_cast<double>(size), 1, {.dtype = dtypes::int64});
+  const Tensor wanted = Tensor::arange(size, {.dtype = dtypes::int64});
   const Tensor at = so_far.unsqueeze(0).le(wanted.unsqueeze(1)).sum(1, false, dtypes::int64);
   const int64_t last = mask.numel().value() - 1;
   return {at.minimum(last), at.le(last)};
@@ -55,7 +58,11 @@ Tensor nonzero(const Tensor& x, std::optional<int64_t> size, const Operand& fill
     stride /= d.value();
     columns.push_back(places.at.floordiv(stride).mod(d.value()));
   }
-  return places.exists.unsqueeze(1).where(Tensor::stack(columns, 1), fill).cast(default_int());
+  const Shape sizes = x.shape();
+  const auto by_value = [](const Dim& d) { return d.value(); };
+  return places.exists.unsqueeze(1)
+      .where(Tensor::stack(columns, 1), fill)
+      .cast(detail::place_dtype(*std::ranges::max_element(sizes, {}, by_value)));
 }
 
 }  // namespace

@@ -12,11 +12,13 @@ using OptionalDType = std::optional<DType>;
 // Where and as what it is made, and whether gradients are wanted.
 struct Request {
   nb::handle dtype, device, requires_grad;
+  std::vector<std::string> names = devices(device);
   Made made() const {
     return {.dtype = dtype.is_none() ? OptionalDType() : OptionalDType(python::dtype(dtype)),
-            .device = python::device(device)};
+            .device = names.empty() ? "" : names[0]};
   }
-  Tensor finish(Tensor tensor) const {
+  Tensor finish(const Tensor& made) const {
+    const Tensor tensor = on_all(made, names);
     if (!requires_grad.is_none()) tensor.set_requires_grad(truth("requires_grad", requires_grad));
     return tensor;
   }
@@ -64,21 +66,22 @@ void like(TensorClass& tensor, const char* name, Make make, const char* doc, con
 bool is_size(nb::handle h) { return nb::isinstance<UOp>(h); }
 bool is_int(nb::handle h) { return PyIndex_Check(h.ptr()) != 0; }
 
-double number(nb::handle h) {
+Operand number(nb::handle h) {
   if (!is_number(h)) wrong_type("a number for arange()", h);
-  const double value = PyFloat_AsDouble(h.ptr());
-  if (PyErr_Occurred() != nullptr) nb::raise_python_error();
-  return value;
+  return operand(h);
 }
 
 // Between sizes that are known later, of which there are as many as the distance says.
-Tensor counted_between(const Dim& start, const Dim& stop, int64_t step, DType dtype) {
+Tensor counted_between(const Dim& start, const Dim& stop, int64_t step, OptionalDType asked) {
   if (step == 0) throw ValueError("arange: the step is 0");
   const UOp far = (stop.uop() - start.uop() + (step > 0 ? step - 1 : step + 1)) / step;
   const UOp least = far.simplify();
   const Dim n((least.vmin() < 0 ? max(least, least.const_like(0)) : least).simplify());
-  Tensor i = detail::iota(n.max(), dtypes::int64);
-  if (n.is_symbolic()) i = i.shrink({{{0, n}}});  // may be none at all
+  const Tensor i = detail::iota(n, dtypes::int64);
+  const auto holds = [](const Dim& d) {
+    return fits(default_int(), d.uop().vmin()) && fits(default_int(), d.uop().vmax());
+  };
+  const DType dtype = asked.value_or(holds(start) && holds(stop) ? default_int() : dtypes::int64);
   return (i * step + Tensor::from_dim(start, dtypes::int64)).cast(dtype);
 }
 
@@ -87,14 +90,13 @@ Tensor counted(nb::handle start, nb::handle stop, nb::handle step, nb::handle dt
                nb::handle grad) {
   const Request request{dtype, device, grad};
   Made made = request.made();
-  if (!made.dtype)
-    made.dtype =
-        is_int(start) && (stop.is_none() || is_int(stop)) && is_int(step) ? default_int() : default_float();
+  if (!made.dtype && !(is_int(start) && (stop.is_none() || is_int(stop)) && is_int(step)))
+    made.dtype = default_float();
   if (is_size(start) || is_size(stop)) {
     if (!is_int(step) || is_size(step)) wrong_type("an int as the step of an arange() between sizes", step);
     const auto by = nb::cast<int64_t>(step);
-    const Tensor numbers = stop.is_none() ? counted_between(0, dim(start), by, *made.dtype)
-                                          : counted_between(dim(start), dim(stop), by, *made.dtype);
+    const Tensor numbers = stop.is_none() ? counted_between(0, dim(start), by, made.dtype)
+                                          : counted_between(dim(start), dim(stop), by, made.dtype);
     return request.finish(detail::placed(numbers, made));
   }
   return request.finish(stop.is_none() ? Tensor::arange(0, number(start), number(step), made)
@@ -181,7 +183,8 @@ void bind_making(TensorClass& tensor) {
   tensor.def_static(
       "randperm",
       [](int64_t n, nb::handle device, nb::handle dtype) {
-        return Tensor::randperm(n, Request{dtype, device, nb::none()}.made());
+        const Request request{dtype, device, nb::none()};
+        return request.finish(Tensor::randperm(n, request.made()));
       },
       "n"_a, device_, dtype_, "The numbers below n in a random order.");
   tensor.def_static(
@@ -222,8 +225,12 @@ void bind_making(TensorClass& tensor) {
   tensor.def(
       "one_hot", [](const Tensor& x, std::optional<int64_t> n) { return x.one_hot(n); },
       "num_classes"_a = nb::none(), "A last axis that is 1 where the integer says, and 0 elsewhere.");
-  tensor.def("tril", &Tensor::tril, "diagonal"_a = 0, "Zeros above a diagonal.");
-  tensor.def("triu", &Tensor::triu, "diagonal"_a = 0, "Zeros below a diagonal.");
+  tensor.def(
+      "tril", [](const Tensor& x, nb::handle diagonal) { return x.tril(dim(diagonal)); }, "diagonal"_a = 0,
+      "Zeros above a diagonal.");
+  tensor.def(
+      "triu", [](const Tensor& x, nb::handle diagonal) { return x.triu(dim(diagonal)); }, "diagonal"_a = 0,
+      "Zeros below a diagonal.");
   tensor.def("diag", &Tensor::diag, "A matrix with these elements on its diagonal.");
   tensor.def("multinomial", &Tensor::multinomial, "num_samples"_a = 1, "replacement"_a = false,
              "Random places, as often as their weights say.");

@@ -27,11 +27,8 @@ nb::object device_of(const Tensor& x) {
 }
 
 std::vector<std::string> names(nb::handle h) {
-  if (nb::isinstance<nb::str>(h)) return {device(h)};
-  if (!is_sequence(h)) wrong_type("names of devices for shard()", h);
-  std::vector<std::string> all;
-  for (nb::handle part : nb::borrow<nb::sequence>(h)) all.push_back(device(part));
-  return all;
+  if (!nb::isinstance<nb::str>(h) && !is_sequence(h)) wrong_type("names of devices for shard()", h);
+  return is_sequence(h) && nb::len(h) == 0 ? std::vector<std::string>() : devices(h);
 }
 
 Tensor moved(const Tensor& x, nb::handle to) {

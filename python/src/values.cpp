@@ -186,7 +186,8 @@ void bind_values(TensorClass& tensor) {
   tensor.def(
       "__init__",
       [](Tensor* self, nb::handle data, nb::handle device, std::optional<DType> dtype, nb::handle grad) {
-        Tensor made = tensor_of(data, dtype, python::device(device));
+        const std::vector<std::string> names = devices(device);
+        Tensor made = on_all(tensor_of(data, dtype, names.empty() ? "" : names[0]), names);
         if (!grad.is_none()) made.set_requires_grad(truth("requires_grad", grad));
         new (self) Tensor(std::move(made));
       },

@@ -79,7 +79,6 @@ MAKING = [
     row(quern.ValueError, 'meshgrid: indexing "zz" is neither "ij" nor "xy"', lambda: Tensor([1]).meshgrid(Tensor([1]), indexing="zz")),
     row(ShapeError, "tril: needs at least 2 axes, given ()", lambda: Tensor(1).tril()),
     row(ShapeError, "diag: needs one or two axes, given (2, 2, 2)", lambda: Tensor.ones(2, 2, 2).diag()),
-    row(ShapeError, "empty: shape ($n[1..10],) has a symbolic size", lambda: Tensor.empty(n)),
     row(TypeError, "random_bits: the key is int, expected a Tensor", lambda: Tensor.random_bits(5, a, 3)),
     row(ShapeError, "random_bits: the key is float32 of shape (2,), expected uint32 of shape (2,)", lambda: Tensor.random_bits(a, a, 3)),
     row(Error, "memory of 8 bytes is given as a null pointer", lambda: Tensor.from_blob(0, (2,), dtype="float32")),

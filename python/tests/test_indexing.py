@@ -107,3 +107,34 @@ def test_places_that_are_not_there_are_not_written(index):
     assert x.tolist() == [10, 20, 30, 40, 50]
     x[Tensor([7, 2])] = Tensor([1, 2])
     assert x.tolist() == [10, 20, 2, 40, 50]
+
+
+LISTS = [
+    [slice(0, 2), 1], [slice(None)], [None, 1], [..., 1], ["a"], [[0, slice(1)]],
+    [np.array([0, 1]), np.array([2, 1])], [np.array(1), np.array(2)], [(0, 1), (2, 1)], [[0, 1], [2, 1]], [np.array([0, 1]), [0, 1]],
+    [np.array([0, 1])], [True, False, True], [], ([0, 1], [np.array([0, 1])]), ([0, 1], [slice(1)]),
+]
+
+
+@pytest.mark.parametrize("index", LISTS, ids=str)
+def test_a_list_is_one_index(index):
+    """As NumPy has it: an array of what is in it. What no array of numbers has is refused."""
+    array = np.arange(12).reshape(3, 4)
+
+    def of_tensors(i):
+        if isinstance(i, np.ndarray):
+            return Tensor(i)
+        return type(i)(map(of_tensors, i)) if isinstance(i, (list, tuple)) else i
+
+    x = Tensor(array)
+    try:
+        expected = array[index]
+    except IndexError:
+        for given in (index, of_tensors(index)):
+            with pytest.raises(IndexError, match="a list as an index has integers or bools, not .*; several indices are a tuple"):
+                x[given]
+            with pytest.raises(IndexError, match="a list as an index"):
+                x.clone()[given] = 1
+        return
+    for given in (index, of_tensors(index)):
+        assert x[given].tolist() == expected.tolist()

@@ -1,8 +1,10 @@
 """Ctrl-C: a KeyboardInterrupt, after which the process computes as before."""
 
+import os
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -117,6 +119,88 @@ def test_a_long_run_is_interrupted(written, realize, seen, out):
     finally:
         child.kill()
     assert (found, child.returncode) == (out, 0), err
+
+
+ONE_KERNEL = """
+import signal
+from quern import Tensor
+signal.signal(signal.SIGINT, signal.default_int_handler)
+x = Tensor.full((400_000,), 0.5).contiguous().realize()
+y = Tensor.arange(400_000).float().realize()
+def long(n):
+    x_, y_ = x[:n], y[:n]
+    return {value}
+try:
+    print("ready", flush=True)
+    {call}
+    print("ended", flush=True)
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+print(round({after}, 3), (x + 1)[0].item(), flush=True)
+"""
+OUTER = "(x_.reshape(-1, 1) * y_.reshape(1, -1)).sin().sum()"  # 1.6e11 sines: minutes
+NESTED = "(x_.reshape(-1, 1) * y_.reshape(1, -1)).sin().sum(1)"
+
+
+@pytest.mark.parametrize("threads", ["1", "2"])
+@pytest.mark.parametrize(
+    "value, call, after",
+    [
+        (OUTER, "long(400_000).realize()", "long(100).item()"),
+        (NESTED, "long(400_000).numpy()", "long(100).sum().item()"),
+    ],
+    ids=["realize", "reading"],
+)
+def test_one_long_kernel_is_interrupted(value, call, after, threads):
+    script = ONE_KERNEL.format(value=value, call=call, after=after)
+    child = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                             env={**os.environ, "CPU_THREADS": threads, "DEVICE": "CPU"})
+    try:
+        assert child.stdout.readline() == "ready\n"
+        time.sleep(3)  # until it is in the kernel, most likely
+        child.send_signal(signal.SIGINT)
+        found, err = child.communicate(timeout=100)
+    finally:
+        child.kill()
+    assert (found.splitlines()[0], child.returncode) == ("interrupted", 0), err
+    assert found.splitlines()[1].split()[1:] == ["1.5"]
+
+
+LONG_REPLAY = """
+import signal
+from quern import Tensor, TinyJit, Variable
+signal.signal(signal.SIGINT, signal.default_int_handler)
+x = Tensor.full((400_000,), 0.5).contiguous().realize()
+count = Tensor([0.0]).realize()
+n = Variable("n", 1, 400_000)
+@TinyJit
+def jitted(x, n):
+    part = x[:n]
+    result = (part.reshape(-1, 1) * part.reshape(1, -1)).sin().sum().realize()
+    count.assign(count + 1).realize()
+    return result
+results = [jitted(x, n.bind(k)).item() for k in (2, 2, 2, 3)]
+print("ready", flush=True)
+try:
+    jitted(x, n.bind(400_000))
+    print("ended", flush=True)
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+print(count.item(), jitted(x, n.bind(3)).item() == results[3], count.item(), flush=True)
+"""
+
+
+def test_a_long_kernel_of_a_replay_is_interrupted():
+    child = subprocess.Popen([sys.executable, "-c", LONG_REPLAY], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                             env={**os.environ, "DEVICE": "CPU"})
+    try:
+        assert child.stdout.readline() == "ready\n"
+        time.sleep(1)
+        child.send_signal(signal.SIGINT)
+        found, err = child.communicate(timeout=100)
+    finally:
+        child.kill()
+    assert (found, child.returncode) == ("interrupted\n4.0 True 5.0\n", 0), err
 
 
 def interrupt(*_):

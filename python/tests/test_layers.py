@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
+import quern
 from quern import Tensor, nn
 from quern.nn.state import get_parameters, get_state_dict, load_state_dict, safe_load, safe_save
 
@@ -299,7 +300,9 @@ def test_options_of_load_state_dict(capsys):
     kept = layer.bias.tolist()
     given = {"weight": Tensor([[3.0, 4.0]], dtype="float16")}
     loaded = load_state_dict(layer, given, strict=False, consume=True)
-    assert capsys.readouterr().out == "load_state_dict: missing ['bias']\n"
+    assert capsys.readouterr().out == (
+        "load_state_dict: missing ['bias']\nload_state_dict: of another dtype weight float32 -> float16\n"
+    )
     assert len(loaded) == 1 and given == {} and layer.weight.dtype.name == "float16"
     assert layer.weight.tolist() == [[3.0, 4.0]] and layer.bias.tolist() == kept
     load_state_dict(layer, {"more": Tensor([1.0])}, strict=False, verbose=False)
@@ -312,3 +315,47 @@ def test_a_state_may_have_more_than_the_model(capsys):
     assert len(load_state_dict(layer, given, consume=True)) == 2
     assert capsys.readouterr().out == "load_state_dict: not used ['more', 'epoch']\n"
     assert layer.weight.tolist() == [[3.0, 4.0]] and layer.bias.tolist() == [5.0] and list(given) == ["more", "epoch"]
+
+
+def test_a_state_of_other_dtypes_says_so(capsys):
+    layers = [nn.Linear(1, 1) for _ in range(5)]
+    load_state_dict(layers, {name: t.half() for name, t in get_state_dict(layers).items()})
+    said = capsys.readouterr().out
+    assert said.startswith("load_state_dict: of another dtype 0.weight float32 -> float16, 0.bias float32 -> float16, ")
+    assert said.endswith(" and 2 more\n") and said.count("\n") == 1
+    load_state_dict(layers, {name: t.float() for name, t in get_state_dict(layers).items()}, verbose=False)
+    load_state_dict(layers, get_state_dict(layers))
+    assert capsys.readouterr().out == ""
+
+
+LOSSES = {
+    "cross_entropy": lambda x, t, **kw: x.cross_entropy(t, **kw),
+    "cross_entropy, smoothed": lambda x, t, **kw: x.cross_entropy(t, label_smoothing=0.1, **kw),
+    "sparse_categorical_crossentropy": lambda x, t, **kw: x.sparse_categorical_crossentropy(t, **kw),
+    "nll_loss": lambda x, t, **kw: x.log_softmax().nll_loss(t, **kw),
+    "nll_loss, weighted": lambda x, t, **kw: x.log_softmax().nll_loss(t, weight=Tensor([1.0, 2.0, 3.0]), **kw),
+}
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_classes_that_do_not_exist(name):
+    loss, x = LOSSES[name], Tensor([[1.0, 2.0, 3.0], [3.0, 2.0, 1.0], [0.0, 0.0, 1.0]])
+    for dtype in ("int32", "int64"):
+        each = loss(x, Tensor([2, 3, -1], dtype=dtype), reduction="none").numpy()
+        good = loss(x, Tensor([2, 0, 0], dtype=dtype), reduction="none").numpy()
+        assert np.isnan(each).tolist() == [False, True, True] and each[0] == good[0]
+    assert np.isnan(loss(x, Tensor([2, 3, 1])).item()) and np.isnan(loss(x, Tensor([2, 3, 1]), reduction="sum").item())
+    assert loss(x.half(), Tensor([2, 0, 1])).dtype.name == "float16" and np.isfinite(loss(x.half(), Tensor([2, 0, 1])).item())
+    with pytest.raises(quern.IndexError, match=rf"{name.split(',')[0]}: class 3 is not one of the 3 classes from 0 on"):
+        loss(x, Tensor.full((3,), 3, dtype="int32"))
+
+
+def test_classes_that_are_ignored_need_not_exist():
+    x, target = Tensor([[1.0, 2.0, 3.0], [3.0, 2.0, 1.0]], requires_grad=True), Tensor([2, -100])
+    for loss in (lambda t: x.sparse_categorical_crossentropy(t, ignore_index=-100), lambda t: x.log_softmax().nll_loss(t, ignore_index=-100)):
+        value = loss(target)
+        np.testing.assert_allclose(value.item(), x[:1].cross_entropy(Tensor([2])).item(), rtol=1e-6)
+        x.grad = None
+        value.backward()
+        assert x.grad.numpy()[1].tolist() == [0, 0, 0] and np.isfinite(x.grad.numpy()).all()
+        assert loss(Tensor.full((2,), -100, dtype="int32")).shape == ()

@@ -1,9 +1,13 @@
-"""Too little memory for a graph is a MemoryError, after which everything can be used. In a process of its own, with little."""
+"""Too little memory is a MemoryError, after which everything can be used. In a process of its own, with little."""
 
+import re
 import subprocess
 import sys
 
 import pytest
+
+import quern
+from quern import Tensor
 
 SCRIPT = """
 import resource, sys
@@ -54,3 +58,46 @@ print("done")
 def test_a_graph_that_does_not_fit(megabytes):
     done = subprocess.run([sys.executable, "-c", SCRIPT, str(megabytes)], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0 and done.stdout == "done\n", (done.returncode, done.stdout, done.stderr)
+
+
+def numbers(message):
+    found = re.fullmatch(
+        r"CPU: out of memory, (\d+) bytes were asked for \([\d.]+ GiB\); "
+        r"(?:(\d+) bytes are available \([\d.]+ GiB\)|the system refuses them: .*); tensors hold (\d+) bytes \([\d.]+ GiB\)",
+        message,
+    )
+    assert found, message
+    return [None if n is None else int(n) for n in found.groups()]
+
+
+def test_more_than_there_is():
+    with pytest.raises(quern.MemoryError) as caught:
+        Tensor.full((1 << 45,), 1.0).contiguous().realize()
+    asked, available, held = numbers(str(caught.value))
+    assert asked == 1 << 47 and available < asked and held >= 0
+    assert isinstance(caught.value, quern.Error) and isinstance(caught.value, MemoryError)
+    with pytest.raises(MemoryError, match=f"out of memory, the values of float32 .* take {1 << 47} bytes"):
+        Tensor.empty(1 << 45, dtype="float32", device="CPU").numpy()
+
+
+LIMITED = """
+import resource
+from quern import Tensor, GlobalCounters
+kept = Tensor.full((1 << 20,), 1.0).contiguous().realize()
+with open("/proc/self/statm") as file:
+    used = int(file.read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + (1 << 30), resource.RLIM_INFINITY))
+try:
+    Tensor.full((1 << 29,), 1.0).contiguous().realize()
+except MemoryError as e:
+    print(e)
+print(kept.sum().item() == 1 << 20)
+"""
+
+
+def test_more_than_the_process_may_have():
+    done = subprocess.run([sys.executable, "-c", LIMITED], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    message, works = done.stdout.splitlines()
+    asked, available, held = numbers(message)
+    assert works == "True" and asked == 1 << 31 and available <= 1 << 30 and held >= 1 << 22

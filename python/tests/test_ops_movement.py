@@ -122,6 +122,9 @@ TABLE = [
     op("rearrange", lambda x: x.rearrange("a (b c) d -> (a d) c b", c=2),
        lambda x: x.reshape(2, 2, 2, 3).transpose(0, 3, 2, 1).reshape(6, 2, 2), normal(2, 4, 3)),
     op("rearrange", lambda x: x.rearrange("... c -> c ... 1"), lambda x: x.transpose(2, 0, 1)[..., None], CUBE),
+    op("rearrange", lambda x: x.rearrange("... -> (...)"), lambda x: x.reshape(-1), CUBE),
+    op("rearrange", lambda x: x.rearrange("a ... -> (...) a"), lambda x: x.transpose(1, 2, 0).reshape(-1, x.shape[0]), CUBE),
+    op("rearrange", lambda x: x.rearrange("a ... c -> (c ... a)"), lambda x: x.transpose(2, 1, 0).reshape(-1), CUBE),
     op("meshgrid", None, lambda x, y: np.meshgrid(x, y, indexing="ij"), normal(3), normal(5), dtypes="int8 float32 float64"),
     op("meshgrid", lambda x, y: x.meshgrid(y, indexing="xy"), lambda x, y: np.meshgrid(x, y), normal(3), normal(5)),
     op("interpolate", lambda x: x.interpolate((7, 3)), lambda x: linear(x, (7, 3)), WIDE, dtypes="float16 bfloat16 float32 float64"),
@@ -165,3 +168,24 @@ def test_symbolic_sizes(device):
 def test_shapes_that_do_not_fit(call):
     with pytest.raises((ValueError, IndexError, RuntimeError)):
         call(Tensor.zeros(3, 7))
+
+
+# What PyTorch makes of pictures of bytes with mode="bilinear": (h, w), size, align_corners, values.
+BYTES = [
+    ((3, 4), (2, 3), False, [[70, 146, 115], [76, 152, 121]]),
+    ((3, 4), (5, 7), False, [[31, 66, 121, 177, 214, 123, 66], [84, 82, 79, 127, 172, 139, 119], [163, 106, 15, 53, 108, 163, 198],
+                             [89, 87, 83, 132, 176, 144, 124], [39, 74, 129, 185, 222, 131, 74]]),
+    ((3, 4), (5, 7), True, [[31, 80, 128, 177, 225, 146, 66], [97, 82, 66, 115, 163, 148, 132], [163, 84, 4, 53, 101, 150, 198],
+                            [101, 86, 70, 119, 167, 152, 136], [39, 88, 136, 185, 233, 154, 74]]),
+    ((8, 5), (3, 3), False, [[40, 202, 108], [140, 131, 122], [153, 59, 78]]),
+    ((2, 3), (4, 6), False, [[31, 55, 104, 152, 201, 225], [40, 64, 113, 145, 162, 170], [57, 81, 130, 130, 83, 59],
+                             [66, 90, 139, 123, 44, 4]]),
+    ((5, 1), (3, 2), True, [[31, 31], [225, 225], [163, 163]]),
+]
+
+
+@pytest.mark.parametrize("shape, size, align_corners, expected", BYTES)
+def test_pictures_of_bytes_are_rounded_as_pytorch_rounds(shape, size, align_corners, expected):
+    picture = ((np.arange(np.prod(shape)) * 97 + 31) % 256).astype(np.uint8).reshape(1, 1, *shape)
+    resized = Tensor(picture).interpolate(size, mode="linear", align_corners=align_corners)
+    assert resized.dtype.name == "uint8" and resized[0, 0].tolist() == expected

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import quern
 from quern import Tensor
 
 TWO = ("CPU:0", "CPU:1")
@@ -97,3 +98,50 @@ def test_random_bits(num, key, counter):
     half = (num + 1) // 2
     pairs = [threefry(i | (i + half) << 32, mixed) for i in range(half)]
     assert bits.tolist() == ([p & 0xFFFFFFFF for p in pairs] + [p >> 32 for p in pairs])[:num]
+
+
+PAIR = ("CPU", "CPU:1")
+
+
+@pytest.mark.parametrize("axis", [None, 0, 1])
+@pytest.mark.parametrize("name", ["empty_like", "zeros_like", "ones_like", "full_like", "rand_like", "randn_like"])
+def test_what_is_made_like_a_sharded_tensor(name, axis):
+    x = Tensor.arange(8).reshape(4, 2).float().shard(PAIR, axis)
+    for given in (x, x + 1):
+        made = getattr(given, name)(*([3] if name == "full_like" else []))
+        assert made.device == PAIR and made.shape == (4, 2) and made.dtype == x.dtype
+        assert (made + x).realize().uop.op == (x + 1).realize().uop.op
+        if name in ("zeros_like", "ones_like", "full_like"):
+            value = {"zeros_like": 0, "ones_like": 1, "full_like": 3}[name]
+            assert made.tolist() == [[value] * 2] * 4
+        one = getattr(given, name)(*([3] if name == "full_like" else []), device="CPU:1")
+        assert one.realize().device == "CPU:1"
+
+
+def test_random_numbers_like_a_sharded_tensor():
+    x = Tensor.ones(4, 2).contiguous()
+    Tensor.manual_seed(3)
+    expected = x.rand_like().tolist()
+    Tensor.manual_seed(3)
+    assert x.shard(PAIR, 0).rand_like().tolist() == expected
+
+
+@pytest.mark.parametrize("make, expected", [
+    (lambda d: Tensor([1.0, 2.0], device=d), [1, 2]), (lambda d: Tensor(5, device=d), 5), (lambda d: Tensor.zeros(2, device=d), [0, 0]),
+    (lambda d: Tensor.full((2,), 3, device=d), [3, 3]), (lambda d: Tensor.arange(3, device=d), [0, 1, 2]),
+    (lambda d: Tensor.eye(2, device=d), [[1, 0], [0, 1]]), (lambda d: Tensor.linspace(0, 1, 2, device=d), [0, 1]),
+    (lambda d: Tensor.ones(2).full_like(4, device=d), [4, 4]), (lambda d: Tensor.rand(2, device=d) * 0, [0, 0]),
+    (lambda d: Tensor.randperm(1, device=d), [0]), (lambda d: Tensor.empty(2, device=d) * 0, None), (lambda d: Tensor.ones(2).to(d), [1, 1]),
+])
+def test_a_tuple_of_devices_where_a_device_is_named(make, expected):
+    for devices in (PAIR, list(PAIR)):
+        made = make(devices)
+        assert made.realize().device == PAIR and (expected is None or made.tolist() == expected)
+    assert make(("CPU:1",)).realize().device == "CPU:1"
+
+
+def test_wrong_tuples_of_devices():
+    for wrong, kind in (((), ValueError), (("CPU", 5), TypeError), (("CPU", None), TypeError), (("CPU", "NOWHERE"), quern.DeviceError)):
+        for make in (lambda d: Tensor([1.0], device=d), lambda d: Tensor.zeros(2, device=d)):
+            with pytest.raises(kind):
+                make(wrong)

@@ -138,7 +138,13 @@ std::vector<std::byte> Tensor::bytes() const {
   if (!fits(dtypes::int64, size))
     throw ShapeError(
         fmt::format("the values of {} {} take more than 2^63 bytes", dtype().name(), shape_text(shape())));
-  std::vector<std::byte> result(static_cast<size_t>(size));
+  std::vector<std::byte> result;
+  try {
+    result.resize(static_cast<size_t>(size));
+  } catch (const std::bad_alloc&) {
+    throw MemoryError(fmt::format("out of memory, the values of {} {} take {} bytes", dtype().name(),
+                                  shape_text(value.shape()), to_string(size)));
+  }
   if (result.empty()) return result;
   BufferPtr memory = contiguous_memory(value);
   UOp kept;  // the memory goes with its node

@@ -106,7 +106,9 @@ void forbid(TensorState& state) {
 
 struct JitCalls::Captured {
   Captured(JitInputs in, JitOutputs out, const Recording& recording)
-      : inputs(std::move(in)), outputs(std::move(out)), replay(recording, given(), inputs.variables()) {
+      : inputs(std::move(in)),
+        outputs(std::move(out)),
+        replay(recording, given(), inputs.buffers().size(), inputs.variables()) {
     for (const UOp& buffer : replay.bound()) {
       used.insert(buffer);
       if (recording.written().contains(buffer)) written.insert(buffer);
@@ -205,7 +207,12 @@ JitCalls::Replayed JitCalls::replay(const JitArguments& given) {
     if (const auto state = weak.lock()) forbid(*state);
   result.kept = c.outputs.take(c.replay, c.inputs.buffers().size(), c.inputs, given, other, result.own);
   result.lengths = c.outputs.lengths();
-  c.replay.run(c.inputs.apart());
+  try {
+    c.replay.run(c.inputs.apart());
+  } catch (...) {  // it was stopped: no result is returned
+    c.inputs.let_go();
+    throw;
+  }
   c.inputs.let_go();
   for (const auto& [weak, output] : c.gradients)
     if (const auto state = weak.lock()) state->grad = result.results().tensor[output].state();

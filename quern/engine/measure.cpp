@@ -105,7 +105,7 @@ void DeviceMeasurer::allocate() {
   int64_t all = 0;
   for (const Memory& m : memory_) all += m.bytes;
   if (device_.is_host_memory() && all > available_host_bytes() / 2)
-    throw Error(fmt::format("{} bytes for measuring, {} are available", all, available_host_bytes()));
+    throw MemoryError(fmt::format("{} bytes for measuring, {} are available", all, available_host_bytes()));
   for (Memory& m : memory_) {
     m.memory = {device_.allocate(m.bytes), Free{&device_, m.bytes}};
     arguments_.push_back({m.memory.get(), m.bytes});

@@ -23,7 +23,13 @@ UOp without_binds(const UOp& u, bool values) {
   walk(u, [&](const UOp& n) {
     if (n.op() == Op::BIND && n.src().size() == 2) map.emplace(n, n.src(values ? 1 : 0));
   });
-  return u.substitute(map);
+  if (!values) return u.substitute(map);
+  std::unordered_map<UOp, UOp> sizes = map;  // as numbers, not as sums of numbers
+  walk(u, [&](const UOp& n) {
+    if (!n.dtype().is_index() || n.op() == Op::BIND || !n.ops_below().contains(Op::BIND)) return;
+    if (const UOp size = n.substitute(map).simplify(); size.is_int_const()) sizes.emplace(n, size);
+  });
+  return u.substitute(sizes);
 }
 
 // Memory as it is when all that an AFTER waits for has happened: the same views without AFTERs.

@@ -33,7 +33,7 @@ void run_kernels(const Outputs& outputs) try {
   });
   if (Recording* recording = Recording::current()) recording->add(outputs.sink, stripped, prepared);
 } catch (const std::bad_alloc&) {
-  throw Error("out of memory while a graph was compiled or run");
+  throw MemoryError("out of memory while a graph was compiled or run");
 }
 
 // Of memory, on one of its devices.

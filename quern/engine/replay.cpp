@@ -2,21 +2,26 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 
 #include "quern/engine/describe.h"
+#include "quern/engine/host.h"
 #include "quern/engine/programs.h"
 #include "quern/engine/run.h"
 #include "quern/ir/env.h"
+#include "quern/ir/linear.h"
+#include "quern/ir/node_map.h"
 #include "quern/ir/sharding.h"
 #include "quern/runtime/counters.h"
+#include "quern/runtime/may_stop.h"
 #include "quern/schedule/memory_view.h"
 
 namespace quern {
 
-Replay::Replay(const Recording& recording, const UOps& given, VariableValues variables)
-    : variables_(std::move(variables)) {
+Replay::Replay(const Recording& recording, const UOps& given, size_t inputs, VariableValues variables)
+    : inputs_(inputs), given_(given.size()), variables_(std::move(variables)) {
   words_ = detail::random_state().drawn - recording.random().drawn;
   std::vector<Step> steps = joined(recording, given);
   plan_ = plan_memory(Schedule{steps});
@@ -128,6 +133,28 @@ Place Replay::find(const UOp& node, size_t device) const {
   return {arenas_.at(place.device), place.offset, node.arg().integer() * element};
 }
 
+// Whether it writes memory that had values: what is bound, or an input.
+bool Replay::overwrites(const Step& step) const {
+  const auto had_values = [&](const UOp& node) {
+    bool found = false;
+    walk(node, [&](const UOp& u) {
+      if (u.op() != Op::PARAM) return;
+      const auto number = static_cast<size_t>(u.arg().integer());
+      found = found || number < inputs_ || number >= given_;
+    });
+    return found;
+  };
+  if (step.program.op() == Op::COPY) return had_values(step.buffers[0]);
+  bool found = false;
+  walk(step.program, [&](const UOp& u) {
+    if (u.op() != Op::STORE) return;
+    const UOp& target = storage_of(u.src(0));
+    found = found || (target.op() == Op::PARAM &&
+                      had_values(step.buffers.at(static_cast<size_t>(target.arg().integer()))));
+  });
+  return found;
+}
+
 // ---- values of variables
 
 // Where a value stands: what is given by the call, what random numbers advance, and what never changes.
@@ -198,17 +225,21 @@ std::vector<Replay::Segment> Replay::prepared(std::span<const Work> work) const 
   std::vector<Segment> segments;
   std::vector<Launch> launches;
   Device* device = nullptr;
+  bool overwrote = false;
   auto close = [&] {
     if (!launches.empty())
-      segments.push_back({env::JIT() == 2 ? run_each(launches) : device->prepare(std::move(launches))});
+      segments.push_back(
+          {env::JIT() == 2 ? run_each(launches) : device->prepare(std::move(launches)), nullptr, overwrote});
     launches.clear();
   };
   for (const Work& w : work)
     for (const Part& part : w.parts) {
-      if (part.device != device || part.from != nullptr) close();
+      const bool first_to_overwrite = !overwrote && overwrites(w.step);
+      if (part.device != device || part.from != nullptr || first_to_overwrite) close();
+      overwrote = overwrote || first_to_overwrite;
       device = part.device;
       if (part.from != nullptr)
-        segments.push_back({nullptr, &part});
+        segments.push_back({nullptr, &part, overwrote});
       else
         launches.push_back(part.launch);
     }
@@ -217,14 +248,20 @@ std::vector<Replay::Segment> Replay::prepared(std::span<const Work> work) const 
 }
 
 void Replay::run_segments(std::span<const Segment> segments, bool apart) {
-  for (const Segment& s : segments) {
-    if (s.batch) {
-      s.batch->run(memory_, values_, apart);
-      continue;
-    }
-    const Place &to = s.copy->launch.arguments[0], &from = s.copy->launch.arguments[1];
-    copy(*s.copy->device, to.in(memory_), *s.copy->from, from.in(memory_), from.bytes);
+  const auto last = std::ranges::find_if(segments, &Segment::overwrites);
+  {
+    const MayStop may_stop([](const void*) { check_host(); }, nullptr);
+    for (auto s = segments.begin(); s != last; ++s) run_segment(*s, apart);
   }
+  for (auto s = last; s != segments.end(); ++s) run_segment(*s, apart);
+}
+void Replay::run_segment(const Segment& s, bool apart) {
+  if (s.batch) {
+    s.batch->run(memory_, values_, apart);
+    return;
+  }
+  const Place &to = s.copy->launch.arguments[0], &from = s.copy->launch.arguments[1];
+  copy(*s.copy->device, to.in(memory_), *s.copy->from, from.in(memory_), from.bytes);
 }
 
 void Replay::run(bool apart) {

@@ -14,9 +14,10 @@ namespace quern {
 
 class Replay {
  public:
-  // `given`: BUFFERs in the place of which each run uses other memory. `variables`: those that may have other
-  // values in each run, with the values that they had; an Error if the recording says otherwise.
-  Replay(const Recording& recording, const UOps& given, VariableValues variables);
+  // `given`: BUFFERs in the place of which each run uses other memory, the first `inputs` of them with
+  // values, the others for results. `variables`: those that may have other values in each run, with the
+  // values that they had; an Error if the recording says otherwise.
+  Replay(const Recording& recording, const UOps& given, size_t inputs, VariableValues variables);
 
   // Addresses of the memory of a BUFFER that is given: one for each of its devices.
   std::span<void*> memory_of(size_t given) { return {memory_.data() + first_[given], devices_[given]}; }
@@ -40,18 +41,22 @@ class Replay {
     int64_t operations = 0, bytes = 0;
     Texts opts = {};
   };
-  // Launches of one device, or a copy.
+  // Launches of one device, or a copy. `overwrites`: memory that had values. From the first such segment on,
+  // a run goes on to its end; before, it may be stopped.
   struct Segment {
     std::unique_ptr<Batch> batch;
     const Part* copy = nullptr;
+    bool overwrites = false;
   };
   std::vector<Step> joined(const Recording& recording, const UOps& given);
   void place_memory(const UOps& given);
   Place find(const UOp& node, size_t device) const;
+  bool overwrites(const Step& step) const;
   size_t value(const std::string& name, int64_t recorded, const Recording& recording);
   void add_work(const Recording::Ran& ran, Step step, const Recording& recording);
   std::vector<Segment> prepared(std::span<const Work> work) const;
   void run_segments(std::span<const Segment> segments, bool apart);
+  void run_segment(const Segment& segment, bool apart);
   void run_and_tell(bool apart);
 
   UOps bound_;
@@ -59,6 +64,7 @@ class Replay {
   MemoryPlan plan_;
   std::vector<void*> memory_;
   std::vector<size_t> first_, devices_;  // in memory_: of each PARAM
+  size_t inputs_, given_;  // of the PARAMs, how many are inputs, and are given; those that are not are bound
   std::map<std::string, size_t> arenas_;
   std::vector<BufferPtr> foreign_;  // of what is bound: memory of someone else, which may overlap any
 

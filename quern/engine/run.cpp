@@ -15,6 +15,7 @@
 #include "quern/ir/sharding.h"
 #include "quern/runtime/buffer.h"
 #include "quern/runtime/counters.h"
+#include "quern/runtime/may_stop.h"
 
 namespace quern {
 namespace {
@@ -58,8 +59,8 @@ class Memory {
   std::map<std::string, BufferPtr> arenas_;
 };
 
-// The host is asked between steps, as long as the schedule can be left where it is and run again from its
-// start: until memory is written that had values before.
+// The host is asked between steps, and within one that takes long, as long as the schedule can be left where
+// it is and run again from its start: until memory is written that had values before.
 class Stops {
  public:
   Stops(const Schedule& schedule, const UOps& memory) : schedule_(schedule) {
@@ -68,12 +69,21 @@ class Stops {
   }
 
   void before(size_t step) {
-    if (!is_check_due()) return;
-    for (; safe_ && looked_at_ < step; looked_at_++) safe_ = !overwrites(schedule_.steps[looked_at_]);
-    if (safe_) check_host();
+    step_ = step;
+    ask_after(step);
+  }
+  static void within(const void* self) {
+    const auto* stops = static_cast<const Stops*>(self);
+    stops->ask_after(stops->step_ + 1);
   }
 
  private:
+  // That many steps are done, or begun.
+  void ask_after(size_t steps) const {
+    if (!is_check_due()) return;
+    for (; safe_ && looked_at_ < steps; looked_at_++) safe_ = !overwrites(schedule_.steps[looked_at_]);
+    if (safe_) check_host();
+  }
   bool overwrites(const Step& step) const {
     if (step.program.op() == Op::COPY) return had_values(step.buffers[0]);
     const std::vector<bool> written = written_params(step.program, step.buffers.size());
@@ -89,8 +99,9 @@ class Stops {
 
   const Schedule& schedule_;
   std::vector<bool> had_values_;  // by number of the user's memory
-  size_t looked_at_ = 0;
-  bool safe_ = true;
+  size_t step_ = 0;               // that is run now
+  mutable size_t looked_at_ = 0;
+  mutable bool safe_ = true;
 };
 
 // What one step did, on all of its devices.
@@ -163,6 +174,7 @@ void run_schedule(const Prepared& prepared, const UOps& memory, const VariableVa
   compile_kernels(prepared);
   Memory all(prepared, memory);
   Stops stops(prepared.schedule, memory);
+  const MayStop may_stop(&Stops::within, &stops);
   VariableValues variables = given;
   for (size_t i = 0; i < prepared.schedule.steps.size(); i++) {
     const Step& step = prepared.schedule.steps[i];

@@ -65,7 +65,7 @@ Tensor by_index(const Tensor& memory, int64_t offset, const std::vector<Axis>& a
   Tensor place = Tensor::full({}, offset, {.dtype = dtypes::int64, .device = memory.device()});
   for (const Axis& axis : axes) {
     const Made made{.dtype = dtypes::int64, .device = memory.device()};
-    place = place.unsqueeze(-1) + Tensor::arange(static_cast<double>(axis.size), made) * axis.stride;
+    place = place.unsqueeze(-1) + Tensor::arange(axis.size, made) * axis.stride;
   }
   return memory.at({place});
 }

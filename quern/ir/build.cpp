@@ -107,7 +107,7 @@ UOp UOp::bind(int64_t value) const {
     throw Error(fmt::format("bind: only a variable can be bound, not {}", quern::name(op())));
   const VariableArg& v = arg().variable();
   if (value < v.min || value > v.max)
-    throw Error(
+    throw ValueError(
         fmt::format("bind: {} is outside the bounds of variable {}, {} to {}", value, v.name, v.min, v.max));
   return make(Op::BIND, dtype(), {*this, const_like(value)});
 }

@@ -11,8 +11,9 @@
 
 namespace quern::env {
 
-// A number has a default and bounds; a flag is 1 when the variable is set to anything but nothing; text is ""
-// when it is not set.
+// A number has a default and bounds; text is "" when it is not set. A flag is 1 when the variable is set to
+// anything but nothing, 0 included: that is for variables which other programs read, too, by this convention.
+// What is quern's own and on or off is a number from 0 to 1.
 //   NUMBER(name, default, least, most, description)   FLAG(name, description)   TEXT(name, description)
 // clang-format off
 #define QUERN_VARIABLES(NUMBER, FLAG, TEXT)                                                                      \
@@ -29,7 +30,7 @@ namespace quern::env {
   NUMBER(REDUCEOP_SPLIT_THRESHOLD, 32768, 1, 1 << 30, "reduces of fewer elements for each output are not split")  \
   NUMBER(REDUCEOP_SPLIT_SIZE, 22, 8, 32, "logarithm of the most elements between the two kernels of a split reduce") \
   NUMBER(RING, 1, 0, 2, "values of devices are combined around a ring: 0 never, 1 if large, 2 always")             \
-  FLAG(NOOPT, "kernels are run as they are scheduled: loops are not split, sums are added in order and each rounded") \
+  NUMBER(NOOPT, 0, 0, 1, "kernels are run as they are scheduled: loops are not split, sums are added in order and each rounded") \
   TEXT(OPTS, "optimisations for all kernels, instead of those that are chosen for each: UPCAST(0, 8) UNROLL(1, 4); @FILE: by name") \
   NUMBER(JIT, 1, 0, 2, "functions given to jit() are captured and replayed: 0 never, 1 yes, 2 kernel by kernel")     \
   NUMBER(BEAM, 0, 0, 64, "optimisations of each kernel are searched by measuring: how many of the best are followed; 0: none") \

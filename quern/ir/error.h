@@ -43,6 +43,12 @@ class IndexError : public Error {
   using Error::Error;
 };
 
+// Memory that there is not: what was asked for is more than a device, or this process, can have.
+class MemoryError : public Error {
+ public:
+  using Error::Error;
+};
+
 // Text that is not IR. `line` and `column` count from 1.
 class ParseError : public Error {
  public:

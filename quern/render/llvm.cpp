@@ -31,6 +31,36 @@ std::string identifier(const std::string& name) {
   return result;
 }
 
+// Where a program that takes long asks whether to stop: after how many steps of which loops. Between two
+// questions lie about as many instructions as take a millisecond, so that asking costs nothing that can be
+// measured; of a program that is done in a fraction of a second there are none.
+std::unordered_map<UOp, int64_t> polled_loops(const LinearProgram& program) {
+  constexpr double kLong = 1 << 27, kBetween = 1 << 20;
+  struct Loop {
+    UOp range;
+    double instructions = 0;  // of one step
+    bool asks = false;        // it, or one inside
+  };
+  std::unordered_map<UOp, int64_t> result;
+  std::vector<Loop> open(1);  // the first is the program
+  for (const UOp& u : program.list) {
+    open.back().instructions += 1;
+    if (u.op() == Op::RANGE) open.push_back({u});
+    if (u.op() != Op::END) continue;
+    const Loop loop = open.back();
+    open.pop_back();
+    const bool threads = loop.range.arg().range().kind == AxisKind::THREAD;
+    const double steps = threads ? 1 : static_cast<double>(loop.range.src(0).vmax());
+    const double all = steps * loop.instructions;
+    const bool asks = !threads && !loop.asks && all >= kBetween;
+    if (asks) result[loop.range] = std::max<int64_t>(1, static_cast<int64_t>(kBetween / loop.instructions));
+    open.back().instructions += all;
+    open.back().asks = open.back().asks || loop.asks || asks;
+  }
+  if (open.back().instructions < kLong) result.clear();
+  return result;
+}
+
 class Renderer {
  public:
   Renderer(const LinearProgram& program, llvm::LLVMContext& context, const LlvmOptions& options)
@@ -45,14 +75,15 @@ class Renderer {
 
   LlvmProgram run() {
     llvm::Type* pointer = build_.getPtrTy();
-    auto* type =
-        llvm::FunctionType::get(build_.getVoidTy(), {pointer, pointer, pointer, build_.getInt64Ty()}, false);
+    auto* type = llvm::FunctionType::get(build_.getVoidTy(),
+                                         {pointer, pointer, pointer, build_.getInt64Ty(), pointer}, false);
     function_ =
         llvm::Function::Create(type, llvm::Function::ExternalLinkage, result_.function, *result_.module);
     function_->addFnAttr(llvm::Attribute::NoUnwind);
     for (unsigned i = 0; i < 3; i++) function_->addParamAttr(i, llvm::Attribute::NoAlias);
     build_.SetInsertPoint(new_block("entry"));
     make_scopes();
+    polled_ = polled_loops(program_);
     for (const UOp& u : program_.list) {
       cut_long_block();
       if (is_streamed(u)) {
@@ -63,6 +94,10 @@ class Renderer {
       add(u);
     }
     write_streams();
+    if (leave_ != nullptr) {
+      build_.CreateBr(leave_);
+      build_.SetInsertPoint(leave_);
+    }
     if (aligned_ != nullptr) order_streams();
     build_.CreateRetVoid();
     std::string problem;
@@ -266,6 +301,10 @@ class Renderer {
     BasicBlock *body, *end;
     llvm::PHINode* variable = nullptr;  // of a loop
     Value* steps = nullptr;
+    int64_t polled = 0;  // after so many steps the program asks whether to stop; 0: it does not
+    // Of a loop that is run in parts, after each of which it asks: where a part begins, and its first step.
+    BasicBlock* part = nullptr;
+    llvm::PHINode* first = nullptr;
   };
 
   void open_loop(const UOp& u) {
@@ -287,8 +326,22 @@ class Renderer {
     build_.SetInsertPoint(body);
     llvm::PHINode* variable = build_.CreatePHI(steps->getType(), 2);
     variable->addIncoming(llvm::Constant::getNullValue(steps->getType()), before);
-    values_[u] = variable;
-    open_.push_back({body, end, variable, steps});
+    const auto found = polled_.find(u);
+    Open loop{body, end, variable, steps, found == polled_.end() ? 0 : found->second};
+    if (loop.polled > 1) {  // the loop is one over parts, and each part one over steps
+      loop.part = body, loop.first = variable, loop.body = new_block("step"), loop.end = new_block("asked");
+      Value* most = llvm::ConstantInt::get(steps->getType(), static_cast<uint64_t>(loop.polled));
+      Value* left = build_.CreateSub(steps, variable, "", true, true);
+      left = build_.CreateSelect(build_.CreateICmpSLT(left, most), left, most);
+      loop.steps = build_.CreateAdd(variable, left, "", true, true);
+      build_.CreateBr(loop.body);
+      build_.SetInsertPoint(loop.body);
+      loop.variable = build_.CreatePHI(steps->getType(), 2);
+      loop.variable->addIncoming(variable, body);
+      parts_.push_back({end, steps});
+    }
+    values_[u] = loop.variable;
+    open_.push_back(loop);
   }
   void close_loop() {
     const Open loop = open_.back();
@@ -296,9 +349,29 @@ class Renderer {
     if (loop.variable == nullptr) return;
     Value* next =
         build_.CreateAdd(loop.variable, llvm::ConstantInt::get(loop.variable->getType(), 1), "", true, true);
+    if (loop.polled == 1) ask();
     loop.variable->addIncoming(next, build_.GetInsertBlock());
     build_.CreateCondBr(build_.CreateICmpSLT(next, loop.steps), loop.body, loop.end);
     build_.SetInsertPoint(loop.end);
+    if (loop.part == nullptr) return;
+    const auto [end, steps] = parts_.back();
+    parts_.pop_back();
+    ask();
+    loop.first->addIncoming(loop.steps, build_.GetInsertBlock());
+    build_.CreateCondBr(build_.CreateICmpSLT(loop.steps, steps), loop.part, end);
+    build_.SetInsertPoint(end);
+  }
+  // Leaves the program if it is to stop. The call sees none of the program's memory.
+  void ask() {
+    if (leave_ == nullptr) leave_ = new_block("leave");
+    auto* type = llvm::FunctionType::get(build_.getInt32Ty(), {build_.getPtrTy()}, false);
+    llvm::CallInst* stops =
+        build_.CreateCall(type, build_.CreateLoad(build_.getPtrTy(), argument(4)), {argument(4)});
+    stops->setDoesNotThrow();
+    stops->setMemoryEffects(llvm::MemoryEffects::inaccessibleOrArgMemOnly());
+    BasicBlock* on = new_block("on");
+    build_.CreateCondBr(build_.CreateIsNull(stops), on, leave_);
+    build_.SetInsertPoint(on);
   }
   void open_gate(const UOp& u) {
     BasicBlock *body = new_block("if"), *end = new_block("endif");
@@ -388,6 +461,10 @@ class Renderer {
   Value* aligned_ = nullptr;  // whether they may be; none: there are none
   std::unordered_map<UOp, llvm::MDNode*> scopes_;
   std::vector<Open> open_;
+  std::unordered_map<UOp, int64_t> polled_;  // loops, and after how many steps of each the program asks
+  std::vector<std::pair<BasicBlock*, Value*>>
+      parts_;                            // of open loops that are run in parts: what is behind, steps
+  BasicBlock* leave_ = nullptr;          // where the program goes when it is to stop
   const BasicBlock* counted_ = nullptr;  // the block of which in_block_ are written
   int64_t in_block_ = 0;
 };

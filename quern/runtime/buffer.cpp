@@ -15,7 +15,8 @@ namespace {
 
 int64_t size_in_bytes(Device& device, DType dtype, int64_t elements) {
   if (elements < 0 || dtype.bytes() <= 0 || elements > (int64_t{1} << 60) / dtype.bytes())
-    throw Error(fmt::format("{}: memory for {} elements of {}", device.name(), elements, dtype.name()));
+    throw MemoryError(fmt::format("{}: memory for {} elements of {}: there are at most 2^60 bytes",
+                                  device.name(), elements, dtype.name()));
   return elements * dtype.bytes();
 }
 

@@ -11,6 +11,7 @@
 #include "quern/ir/env.h"
 #include "quern/ir/file.h"
 #include "quern/ir/fork.h"
+#include "quern/runtime/counters.h"
 #include "quern/runtime/devices.h"
 #include "quern/runtime/host_memory.h"
 
@@ -109,11 +110,27 @@ std::shared_ptr<const Program> Device::compile_source(const ProgramSource& sourc
 
 // ---- memory of the host
 
+namespace {
+
+std::string in_gib(int64_t bytes) {
+  return fmt::format("{:.2f} GiB", static_cast<double>(bytes) / (1 << 30));
+}
+
+std::string no_memory(const std::string& device, int64_t bytes) {
+  const int64_t available = available_host_bytes(), held = GlobalCounters::mem_used.load();
+  // What the system tells of itself may change meanwhile, and is not all that it goes by.
+  const std::string left =
+      available < bytes ? fmt::format("{} bytes are available ({})", available, in_gib(available))
+                        : "the system refuses them: a limit of this process or of its group is reached";
+  return fmt::format("{}: out of memory, {} bytes were asked for ({}); {}; tensors hold {} bytes ({})",
+                     device, bytes, in_gib(bytes), left, held, in_gib(held));
+}
+
+}  // namespace
+
 void* HostDevice::allocate(int64_t bytes) {
   void* memory = allocate_host(bytes);
-  if (memory == nullptr)
-    throw Error(fmt::format("{}: out of memory, {} bytes were asked for and {} are available", name(), bytes,
-                            available_host_bytes()));
+  if (memory == nullptr) throw MemoryError(no_memory(name(), bytes));
   return memory;
 }
 

@@ -1,6 +1,7 @@
 #include "quern/runtime/host_memory.h"
 
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -92,6 +93,24 @@ int64_t number_in(const char* path, const char* name, int64_t otherwise) {
   return otherwise;
 }
 
+// What a limit of this process leaves of what it counts, of which `field` of /proc/self/statm (in pages) is
+// in use.
+template <class Resource>
+int64_t left_of(Resource resource, int field) {
+  struct rlimit limit = {};
+  if (::getrlimit(resource, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return kNoLimit;
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen("/proc/self/statm", "re"),
+                                                             &std::fclose);
+  std::array<char, 256> line = {};
+  int64_t pages = 0;
+  if (file && std::fgets(line.data(), line.size(), file.get()) != nullptr) {
+    char* at = line.data();
+    for (int i = 0; i <= field; i++) pages = std::strtoll(at, &at, 10);
+  }
+  const int64_t used = pages * ::sysconf(_SC_PAGESIZE);
+  return limit.rlim_cur > static_cast<rlim_t>(used) ? static_cast<int64_t>(limit.rlim_cur) - used : 0;
+}
+
 }  // namespace
 
 int64_t available_host_bytes() noexcept {
@@ -104,7 +123,8 @@ int64_t available_host_bytes() noexcept {
     const int64_t cached = number_in("/sys/fs/cgroup/memory.stat", "inactive_file ", 0);
     available = std::min(available, std::max<int64_t>(0, most - used + cached));
   }
-  return available;
+  constexpr int kAllPages = 0, kDataPages = 5;
+  return std::min({available, left_of(RLIMIT_AS, kAllPages), left_of(RLIMIT_DATA, kDataPages)});
 }
 
 void* allocate_host(int64_t bytes) {

@@ -11,7 +11,8 @@ void* allocate_host(int64_t bytes);
 void free_host(void* memory) noexcept;
 bool is_guarded(void* memory) noexcept;  // memory that allocate_host gave while GUARD was set
 
-// How much more of it can be had, as far as the system tells; a huge number if it does not.
+// How much more of it can be had, as far as the system and the limits of this process tell; a huge number
+// if they do not.
 int64_t available_host_bytes() noexcept;
 
 }  // namespace quern

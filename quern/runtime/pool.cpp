@@ -71,7 +71,7 @@ void Pool::take_parts() {
   }
 }
 
-void Pool::run(int64_t count, Part part, void* context) {
+void Pool::run(int64_t count, Part part, void* context, Waiting waiting) {
   std::unique_lock<std::mutex> alone;
   if (!workers_.empty() && count > 1) alone = std::unique_lock(one_caller_, std::try_to_lock);
   if (!alone.owns_lock()) {
@@ -84,8 +84,14 @@ void Pool::run(int64_t count, Part part, void* context) {
   job_.fetch_add(1);
   if (asleep_ > 0) job_.notify_all();
   take_parts();
-  for (int turn = 0; done_.load(std::memory_order_acquire) < count; turn++)
-    turn < kTurnsAwake ? pause_briefly() : std::this_thread::yield();
+  for (int turn = 0; done_.load(std::memory_order_acquire) < count;) {
+    if (turn < kTurnsAwake) {
+      pause_briefly(), turn++;
+      continue;
+    }
+    std::this_thread::yield();
+    if (waiting != nullptr) waiting(context);
+  }
   open_ = false;
   while (inside_ > 0) pause_briefly();
 }

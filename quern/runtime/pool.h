@@ -20,9 +20,11 @@ class Pool {
   int threads() const { return static_cast<int>(workers_.size()) + 1; }
 
   // Calls part(context, i) for every i below count, each once and in any order, and returns when all are
-  // done. `part` does not throw. While one caller uses the threads, others do their parts alone.
+  // done. `part` does not throw. While one caller uses the threads, others do their parts alone. The caller,
+  // when it has nothing to do but to wait, calls waiting(context) again and again, if that is given.
   using Part = void (*)(void* context, int64_t i);
-  void run(int64_t count, Part part, void* context);
+  using Waiting = void (*)(void* context);
+  void run(int64_t count, Part part, void* context, Waiting waiting = nullptr);
 
  private:
   void work();

@@ -119,7 +119,7 @@ class Planner {
     UOps opened, loops = level;
     for (int64_t axis : u.arg().reduce().axes) {
       const auto i = static_cast<size_t>(axis);
-      const UOp range = UOp::range(u.src(0).shape()[i], plan_.next_range++, AxisKind::REDUCE);
+      const UOp range = UOp::range(u.src(0).shape()[i].simplify(), plan_.next_range++, AxisKind::REDUCE);
       inner.index[i] = range;
       opened.push_back(range);
       outer_of_.emplace(range, level);
@@ -186,7 +186,7 @@ class Planner {
     int64_t bytes = u.dtype().bytes();
     for (size_t axis : verdict.axes) {
       const UOp& size = u.shape()[axis];
-      node.own_index[axis] = UOp::range(size, plan_.next_range++);
+      node.own_index[axis] = UOp::range(size.simplify(), plan_.next_range++);
       loops.push_back(node.own_index[axis]);
       bytes *= size_of(size);
     }
@@ -207,7 +207,7 @@ class Planner {
     Nest nest;
     nest.bytes = bytes;
     for (const UOp& size : shape) {
-      nest.index.push_back(size.equals(1) ? UOp::index(0) : UOp::range(size, plan_.next_range++));
+      nest.index.push_back(size.equals(1) ? UOp::index(0) : UOp::range(size.simplify(), plan_.next_range++));
       if (nest.index.back().op() == Op::RANGE) nest.ranges.push_back(nest.index.back());
     }
     std::ranges::sort(nest.ranges, before);

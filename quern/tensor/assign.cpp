@@ -74,23 +74,36 @@ const UOp& whole_of(const UOp& view) {
   return u->is_const() && repeats != nullptr ? *repeats : *u;
 }
 
+UOp new_memory(const char* who, DType dtype, const UOps& sizes, const UOp& device) {
+  (void)checked_shape(who, shape_from(sizes));
+  const UOp elements = elements_in(sizes);
+  UOp memory = new_buffer(dtype, static_cast<int64_t>(elements.vmax()), device);
+  if (!elements.is_int_const()) memory = quern::shrink(memory, UOps{UOp::index(0)}, UOps{elements});
+  return quern::reshape(memory, sizes);
+}
+
 UOp new_memory_like(const char* who, const Tensor& x, DType dtype) {
   const UOp value = x.uop();
-  (void)int_shape(who, x);
   const Sharding sharding = Shardings(value)[value];
-  const UOps sizes = part_sizes(value.shape(), sharding);
-  const auto elements = static_cast<int64_t>(elements_in(sizes).int_value());
   const Texts named = value.device();
   const UOp device =
       UOp::make(Op::DEVICE, dtypes::void_, {}, named.empty() ? Texts{default_device()} : named);
-  return sharded(quern::reshape(new_buffer(dtype, elements, device), sizes), sharding);
+  return sharded(new_memory(who, dtype, part_sizes(value.shape(), sharding), device), sharding);
+}
+
+Tensor beside_parts(const Tensor& made, const Tensor& x, const Made& where) {
+  if (!where.device.empty() || x.devices().size() < 2) return made;
+  const UOp value = x.uop();
+  const Sharding sharding = Shardings(value)[value];
+  return made.shard(x.devices(), sharding.cut() ? std::optional(sharding.axis) : std::nullopt);
 }
 
 namespace {
 
 Tensor stored(const UOp& seen, const UOp& value) {
   const UOp& memory = seen.op() == Op::MULTI ? seen : base_of(seen);
-  return Tensor(quern::reshape(quern::after(memory, UOps{quern::store(seen, value)}), value.shape()));
+  const UOp written = quern::after(memory, UOps{quern::store(seen, value)});
+  return Tensor(seen.substitute({{memory, written}}));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "quern/tensor/conv_gradient.h"
 #include "quern/tensor/pool.h"
@@ -97,10 +98,47 @@ Tensor in_their_places(const Tensor& x, int64_t channels, const std::vector<Tran
   return x.reshape(split).contiguous().permute(order).reshape(joined).shrink(cut);
 }
 
+// Axes of symbolic size are as long as they can be at most, with zeros behind what there is of them.
+// `outputs` says how long each is afterwards.
+bool is_symbolic(const Tensor& x, size_t n) {
+  const Shape shape = x.shape();
+  return std::any_of(shape.end() - static_cast<int64_t>(n), shape.end(),
+                     [](const Dim& d) { return d.is_symbolic(); });
+}
+Tensor with_known_sizes(const Tensor& x, size_t n, const std::function<Tensor(const Tensor&)>& f,
+                        const std::function<Dim(size_t axis, const Dim& size)>& outputs) {
+  const Shape shape = x.shape();
+  std::vector<std::optional<Dim>> most(shape.size()), left(shape.size());
+  for (size_t i = 0; i < n; i++) {
+    const size_t axis = shape.size() - n + i;
+    if (!shape[axis].is_symbolic()) continue;
+    most[axis] = shape[axis].max();
+    left[axis] = outputs(i, shape[axis]);
+  }
+  return f(x.pad_to(most)).shrink_to(left);
+}
+
 }  // namespace
 
 Tensor Tensor::conv2d(const Tensor& weight, const std::optional<Tensor>& bias, const ConvOptions& o) const {
   const size_t n = spatial_axes("conv2d", *this, weight);
+  if (is_symbolic(*this, n)) {
+    const Ints step = detail::per_axis("conv2d", "stride", o.stride, n, 1),
+               apart = detail::per_axis("conv2d", "dilation", o.dilation, n, 1),
+               around = detail::padding_of("conv2d", o.padding, n);
+    return with_known_sizes(
+        *this, n, [&](const Tensor& x) { return x.conv2d(weight, bias, o); },
+        [&](size_t i, const Dim& size) {
+          const auto axis = static_cast<int64_t>(i + 2);
+          const int64_t reach = (detail::int_size("conv2d", weight, axis) - 1) * apart[i] + 1;
+          const int64_t more = around[2 * (n - 1 - i)] + around[2 * (n - 1 - i) + 1] - reach;
+          if (const auto now = detail::value_now(size.uop()); now && *now + more < 0)
+            throw ShapeError(
+                fmt::format("conv2d: the kernel reaches over {} elements, axis {} of the padded input has {}",
+                            reach, axis, to_string(*now + more + reach)));
+          return Dim(detail::at_least_0((size.uop() + more) / step[i] + 1));
+        });
+  }
   const int64_t out = detail::int_size("conv2d", weight, 0), in = detail::int_size("conv2d", weight, 1);
   check_groups("conv2d", o.groups, out, "output");
   if (const int64_t channels = detail::int_size("conv2d", *this, 1); channels != in * o.groups)
@@ -163,6 +201,15 @@ Tensor Tensor::conv_transpose2d(const Tensor& weight, const std::optional<Tensor
              dilation = detail::per_axis(who, "dilation", o.dilation, n, 1);
   const Ints extra = detail::per_axis(who, "output_padding", o.output_padding, n, 0);
   const Ints padding = detail::padding_of(who, o.padding, n);
+  if (is_symbolic(*this, n))
+    return with_known_sizes(
+        *this, n, [&](const Tensor& x) { return x.conv_transpose2d(weight, bias, o); },
+        [&](size_t i, const Dim& size) {
+          const int64_t kernel = detail::int_size(who, weight, static_cast<int64_t>(i + 2));
+          const int64_t more = (kernel - 1) * dilation[i] + 1 + extra[i] - padding[2 * (n - 1 - i)] -
+                               padding[2 * (n - 1 - i) + 1];
+          return Dim(detail::at_least_0((size.uop() - 1) * stride[i] + more));
+        });
   Tensor x = *this;
   Ints around;
   std::vector<Transposed> axes;

@@ -18,8 +18,17 @@ UOp all_ones(DType dtype) { return UOp::constant(dtype, wrap(dtype, -1)); }
 
 const char* const kNoBits = "needs integers or bools";
 
+// A number beside integers stands for its lowest bits, as many as they have: x & 0xffffffff of int32 is x,
+// and so is x & -1 of uint8.
+Operand lowest_bits(const Operand& number, const Operand& beside) {
+  if (number.is_tensor() || !number.is_int() || !beside.is_tensor() || !beside.dtype().is_int())
+    return number;
+  const DType dtype = beside.dtype();
+  return wrap(dtype, number.integer()).integer(dtype);
+}
+
 Tensor bits(const char* who, Op op, const Operand& a, const Operand& b) {
-  const auto [x, y] = matched(who, a, b);
+  const auto [x, y] = matched(who, lowest_bits(a, b), lowest_bits(b, a));
   if (x.dtype().is_float()) throw DTypeError(fmt::format("{}: {}, given {}", who, kNoBits, x.dtype().name()));
   return apply(op, x, y);
 }
@@ -52,6 +61,21 @@ wide integer_of(const Operand& number) {
   return number.constant(holds).value().integer(holds);
 }
 
+// int64 beside uint64: no integer holds the values of both, so those below 0 are told apart by themselves.
+bool is_mixed(const Operand& a, const Operand& b) {
+  return a.is_tensor() && b.is_tensor() && a.dtype().is_signed() && a.dtype().is_int() &&
+         b.dtype() == dtypes::uint64;
+}
+Tensor compared_mixed(const char* who, Op op, const Tensor& with_sign, const Tensor& other, bool swapped) {
+  const Shape shape = detail::broadcast_shape(who, {with_sign, other});
+  const Tensor x = detail::broadcast_to(who, with_sign, shape), y = detail::broadcast_to(who, other, shape);
+  const Tensor bits = x.cast(dtypes::uint64), zero = like(x, 0);
+  const Tensor both = swapped ? apply(op, y, bits) : apply(op, bits, y);
+  const bool below = op == Op::CMPNE || (op != Op::CMPEQ && !swapped);  // the answer where x is below 0
+  const Tensor negative = apply(Op::CMPLT, x, zero);
+  return select(negative, detail::number(below, dtypes::bool_, shape), both);
+}
+
 // An integer that the dtype of a tensor cannot hold is on one side of all its elements.
 Tensor compared(const char* who, Op op, const Operand& a, const Operand& b) {
   const Operand& number = a.is_tensor() ? b : a;
@@ -63,6 +87,11 @@ Tensor compared(const char* who, Op op, const Operand& a, const Operand& b) {
       const bool less = (value < 0) == b.is_tensor();  // a < b
       return Tensor::full(x.shape(), op == Op::CMPNE || (op != Op::CMPEQ && less));
     }
+  }
+  if (is_mixed(a, b) || is_mixed(b, a)) {
+    detail::check_same_device(who, {a.tensor(), b.tensor()});
+    return is_mixed(a, b) ? compared_mixed(who, op, a.tensor(), b.tensor(), false)
+                          : compared_mixed(who, op, b.tensor(), a.tensor(), true);
   }
   return binary(who, op, a, b);
 }

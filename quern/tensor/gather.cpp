@@ -12,8 +12,10 @@ namespace quern {
 namespace detail {
 namespace {
 
-Tensor wrapped(const Tensor& index, const Dim& size) {  // negative ones from the end
+// Negative ones count from the end. Those of uint64 from 2^63 on become negative, and are places nowhere.
+Tensor wrapped(const Tensor& index, const Dim& size) {
   const Tensor i = index.cast(dtypes::int64);
+  if (index.dtype().is_unsigned()) return i;
   return i.lt(0).where(i + Tensor::from_dim(size, dtypes::int64), i);
 }
 
@@ -234,7 +236,7 @@ Tensor Tensor::nonzero() const {
     stride /= std::max<int64_t>(s, 1);
     columns.push_back(places.floordiv(stride).mod(std::max<int64_t>(s, 1)));
   }
-  return stack(columns, 1).cast(default_int());
+  return stack(columns, 1).cast(detail::place_dtype(*std::ranges::max_element(sizes)));
 }
 
 }  // namespace quern

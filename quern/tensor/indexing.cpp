@@ -80,37 +80,85 @@ Tensor take_range(const Tensor& x, int64_t axis, const Range& r) {
   return r.reversed ? y.flip(axis) : y;
 }
 
+// A place on an axis, where that or the axis is of symbolic size: negative ones count from the end.
+UOp from_front(const Dim& given, const Dim& size) {
+  const UOp& at = given.uop();
+  if (at.vmin() >= 0) return at;
+  const UOp counted = (size.uop() + at).simplify();
+  return at.vmax() < 0 ? counted : where(at < 0, counted, at).simplify();
+}
+
+// Where a slice begins or ends, between 0 and the size. What fits for the values that variables have now is
+// left as it is said, so that sizes that are said alike are the same.
+UOp bound(const Dim& given, const Dim& size) {
+  const UOp at = detail::at_least_0(from_front(given, size));
+  const std::optional<wide> room = detail::value_now((size.uop() - at).simplify());
+  return room && *room < 0 ? min(at, size.uop()).simplify() : at;
+}
+
+// A slice of an axis of symbolic size, or with symbolic bounds.
+Tensor take_symbolic(const Tensor& x, int64_t axis, const Slice& s) {
+  if (s.step == 0) throw ValueError("index: a slice with step 0");
+  if (s.step == std::numeric_limits<int64_t>::min())
+    throw ValueError(fmt::format("index: a slice with step {}", s.step));
+  const Dim size = x.size(axis);
+  const bool backward = s.step < 0;
+  UOp begin = UOp::index(0), end = size.uop();
+  if (!backward) {
+    if (s.start) begin = bound(*s.start, size);
+    if (s.stop) end = bound(*s.stop, size);
+  } else {  // from behind: what lies behind `stop`, up to `start`
+    const auto behind = [&](const Dim& d) {
+      const UOp at = (from_front(d, size) + 1).simplify();  // in front of the axis it is 0
+      return bound(Dim(detail::at_least_0(at)), size);
+    };
+    if (s.stop) begin = behind(*s.stop);
+    if (s.start) end = behind(*s.start);
+  }
+  if (const std::optional<wide> count = detail::value_now((end - begin).simplify()); count && *count < 0)
+    end = max(end, begin).simplify();
+  Tensor y = take(x, axis, Dim(begin), Dim(end));
+  if (backward) y = y.flip(axis);
+  const int64_t step = backward ? -s.step : s.step;
+  if (step == 1) return y;
+  // In rows of `step` elements, of which the first is taken.
+  const auto at = static_cast<size_t>(axis);
+  const Dim length = y.size(axis), count = detail::ceil_div(length, step);
+  std::vector<std::pair<Dim, Dim>> behind(static_cast<size_t>(y.ndim()), {Dim(0), Dim(0)});
+  behind[at].second = Dim(detail::at_least_0((count.uop() * step - length.uop())));
+  Shape rows = y.shape();
+  rows[at] = detail::product(count, step);
+  y = y.pad_axes(behind, 0).reshape(rows);
+  rows[at] = count;
+  rows.insert(rows.begin() + axis + 1, Dim(step));
+  y = take(y.reshape(rows), axis + 1, 0, 1);
+  rows.erase(rows.begin() + axis + 1);
+  return y.reshape(rows);
+}
+
 Tensor take_slice(const Tensor& x, int64_t axis, const Slice& s) {
   const Dim size = x.size(axis);
   const bool symbolic =
       size.is_symbolic() || (s.start && s.start->is_symbolic()) || (s.stop && s.stop->is_symbolic());
   if (!s.start && !s.stop && s.step == 1) return x;
-  if (!symbolic) return take_range(x, axis, resolve(s, size.value()));
-  if (s.step != 1) throw ShapeError("index: a slice of symbolic size has a step other than 1");
-  auto from_front = [&](const Dim& d) {
-    return !d.is_symbolic() && d.value() < 0 ? detail::sum_of(size, d) : d;
-  };
-  const Dim begin = s.start ? from_front(*s.start) : Dim(0), end = s.stop ? from_front(*s.stop) : size;
-  return take(x, axis, begin, end);
+  return symbolic ? take_symbolic(x, axis, s) : take_range(x, axis, resolve(s, size.value()));
 }
 
 // `own`: the number that the axis has for the user.
 Tensor take_one(const Tensor& x, int64_t axis, const Dim& i, int64_t own) {
   const Dim size = x.size(axis);
-  Dim at = i;
-  if (!i.is_symbolic() && !size.is_symbolic()) {
-    if (i.value() < -size.value() || i.value() >= size.value())
-      throw IndexError(
-          fmt::format("index {} is out of bounds for axis {} of size {}", i.value(), own, size.value()));
-    if (i.value() < 0) at = i.value() + size.value();
-  } else if (!i.is_symbolic() && i.value() < 0) {
-    at = detail::sum_of(size, i);
-  }
-  const UOp& number = at.uop().op() == Op::BIND ? at.uop().src(1) : at.uop();
-  if (number.vmin() < 0 || number.vmin() >= size.uop().vmax())
+  const UOp at = from_front(i, size);
+  const auto outside = [&] {
+    const std::optional<wide> place = detail::value_now(at),
+                              room = detail::value_now((size.uop() - at).simplify());
+    if (place && room) return *place < 0 || *room < 1;
+    return at.vmax() < 0 || at.vmin() >= size.uop().vmax();
+  };
+  if (outside())
     throw IndexError(
         fmt::format("index {} is out of bounds for axis {} of size {}", text(i), own, text(size)));
-  return take(x, axis, at, detail::sum_of(at, 1));
+  const Dim place(detail::at_least_0(at));
+  return take(x, axis, place, detail::sum_of(place, 1));
 }
 
 // ---- All indices

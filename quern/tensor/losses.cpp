@@ -27,19 +27,30 @@ void check_same_shape(const char* who, const Tensor& x, const Tensor& target) {
                                  shape_text(x.shape()), shape_text(target.shape())));
 }
 
-// The shape of targets that are numbers of classes: that of x without the axis of classes.
-void check_classes(const char* who, const Tensor& x, int64_t axis, const Tensor& target) {
+// Targets that are numbers of classes have the shape of x without the axis of classes. Where all are one
+// number that is known, it is that of a class, or the one that is ignored.
+void check_classes(const char* who, const Tensor& x, int64_t axis, const Tensor& target,
+                   std::optional<int64_t> ignored = {}) {
   Shape expected = x.shape();
   expected.erase(expected.begin() + axis);
   if (!same_sizes(target.uop().shape(), sizes_of(expected)))
     throw ShapeError(fmt::format("{}: classes have shape {}, expected {} for predictions {}", who,
                                  shape_text(target.shape()), shape_text(expected), shape_text(x.shape())));
+  const UOp& value = viewed_by(target.uop());
+  if (!value.is_const()) return;
+  const wide given = value.value().integer(target.dtype());
+  if ((given < 0 || given >= x.size(axis).max()) && given != ignored)
+    throw IndexError(fmt::format("{}: class {} is not one of the {} classes from 0 on", who, to_string(given),
+                                 x.size(axis).text()));
 }
 
-// Of each row the value of its class. A class that does not exist gives 0.
+// Of each row the value of its class. A class that does not exist gives NaN: a loss that is 0 there would
+// look like a good one.
 Tensor of_class(const Tensor& x, int64_t axis, const Tensor& target) {
-  const Tensor hit = target.cast(dtypes::int64).unsqueeze(axis).eq(detail::positions(x, axis, dtypes::int64));
-  return hit.where(x, 0).sum(axis, false, x.dtype());
+  const Tensor wanted = target.cast(dtypes::int64);
+  const Tensor hit = wanted.unsqueeze(axis).eq(detail::positions(x, axis, dtypes::int64));
+  const Tensor exists = wanted.ge(0) & wanted.lt(Tensor::from_dim(x.size(axis), dtypes::int64));
+  return exists.where(hit.where(x, 0).sum(axis, false, x.dtype()), std::nan(""));
 }
 
 }  // namespace
@@ -73,7 +84,8 @@ Tensor Tensor::sparse_categorical_crossentropy(const Tensor& target, int64_t ign
   check_smoothing(who, label_smoothing);
   detail::need_axes(who, *this, 1);
   detail::need_integers(who, "the targets", target);
-  check_classes(who, *this, ndim() - 1, target);
+  check_classes(who, *this, ndim() - 1, target,
+                ignore_index == -1 ? std::nullopt : std::optional(ignore_index));
   return detail::in_wide_float(*this, [&](const Tensor& x) {
     const int64_t axis = ndim() - 1;
     const Tensor log_p = x.log_softmax(axis);
@@ -92,7 +104,7 @@ Tensor Tensor::nll_loss(const Tensor& target, const std::optional<Tensor>& weigh
   detail::need_axes("nll_loss", *this, 1);
   detail::need_integers("nll_loss", "the targets", target);
   const int64_t axis = ndim() == 1 ? 0 : 1;
-  check_classes("nll_loss", *this, axis, target);
+  check_classes("nll_loss", *this, axis, target, ignore_index);
   if (weight && (weight->ndim() != 1 || !detail::same_dims(weight->size(0), size(axis))))
     throw ShapeError(fmt::format("nll_loss: weight has shape {}, expected ({},)", shape_text(weight->shape()),
                                  size(axis).text()));

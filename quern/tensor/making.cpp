@@ -33,17 +33,10 @@ Tensor made_of(const Tensor& value, const Made& made) {
 }  // namespace
 
 Tensor Tensor::empty(const Shape& shape, const Made& made) {
-  detail::checked_shape("empty", shape);
   const DType dtype = checked_dtype("empty", made.dtype.value_or(default_float()));
   const UOp device =
       device_node(made.device.empty() ? default_device() : detail::device_name("empty", made.device));
-  int64_t elements = 1;
-  for (const Dim& d : shape) {
-    if (d.is_symbolic())
-      throw ShapeError(fmt::format("empty: shape {} has a symbolic size", shape_text(shape)));
-    elements *= d.value();
-  }
-  return Tensor(quern::reshape(new_buffer(dtype, elements, device), sizes_of(shape)));
+  return Tensor(detail::new_memory("empty", dtype, sizes_of(shape), device));
 }
 
 Tensor Tensor::full(const Shape& shape, const Operand& value, const Made& made) {
@@ -66,38 +59,71 @@ Tensor Tensor::empty_like(const Made& made) const {
   return empty(shape(), {made.dtype.value_or(dtype()), made.device.empty() ? device() : made.device});
 }
 Tensor Tensor::full_like(const Operand& value, const Made& made) const {
-  return full(shape(), value, {made.dtype.value_or(dtype()), made.device});
+  return detail::beside_parts(full(shape(), value, {made.dtype.value_or(dtype()), made.device}), *this, made);
 }
 Tensor Tensor::zeros_like(const Made& made) const { return full_like(0, made); }
 Tensor Tensor::ones_like(const Made& made) const { return full_like(1, made); }
 
-Tensor Tensor::arange(double stop, const Made& made) { return arange(0, stop, 1, made); }
+namespace {
 
-Tensor Tensor::arange(double start, double stop, double step, const Made& made) {
-  if (!std::isfinite(start) || !std::isfinite(stop) || !std::isfinite(step))
-    throw ValueError(fmt::format("arange: start {}, stop {} and step {} must be finite", start, stop, step));
-  if (step == 0) throw ValueError("arange: the step is 0");
-  const double steps = std::ceil((stop - start) / step);
+double as_double(const Operand& number) { return number.constant(dtypes::float64).value().as_float(); }
+
+// start, start + step, ... n of them, as integers: exact.
+Tensor counted(wide start, wide step, wide n, std::optional<DType> asked, const Made& made) {
+  if (n > (wide{1} << 50)) throw ShapeError(fmt::format("arange: {} elements are too many", to_string(n)));
+  const wide last = start + (n - 1) * step, least = std::min(start, last), most = std::max(start, last);
+  const auto holds = [&](DType dtype) { return n == 0 || (fits(dtype, least) && fits(dtype, most)); };
+  const DType dtype = asked.value_or(holds(default_int()) ? default_int() : dtypes::int64);
+  if (n == 0) return detail::placed(Tensor::zeros({0}, {.dtype = dtype}), made);
+  if (dtype.is_int() || dtype.is_bool())
+    for (const wide end : {start, last})
+      if (!fits(dtype, end))
+        throw DTypeError(fmt::format("arange: {} does not fit in {}", to_string(end), dtype.name()));
+  // Counted where all are in reach: with the last number at hand, what is between wraps to what it is.
+  const DType computed = holds(dtypes::int32) && n < (wide{1} << 30) ? dtypes::int32
+                         : holds(dtypes::int64)                      ? dtypes::int64
+                                                                     : dtypes::uint64;
+  const Tensor i = detail::iota(static_cast<int64_t>(n), computed);
+  const Tensor far(UOp::constant(computed, wrap(computed, step))),
+      first(UOp::constant(computed, wrap(computed, start)));
+  return made_of((i * far + first).cast(dtype), made);
+}
+
+}  // namespace
+
+Tensor Tensor::arange(const Operand& stop, const Made& made) { return arange(0, stop, 1, made); }
+Tensor Tensor::arange(const Operand& start, const Operand& stop) { return arange(start, stop, 1); }
+
+Tensor Tensor::arange(const Operand& start, const Operand& stop, const Operand& step, const Made& made) {
+  for (const Operand* number : {&start, &stop, &step})
+    if (number->is_tensor())
+      throw ValueError(
+          fmt::format("arange: given a tensor, {}; numbers are needed", detail::text(number->tensor())));
+  const double first = as_double(start), end = as_double(stop), by = as_double(step);
+  if (!std::isfinite(first) || !std::isfinite(end) || !std::isfinite(by))
+    throw ValueError(fmt::format("arange: start {}, stop {} and step {} must be finite", first, end, by));
+  if (by == 0) throw ValueError("arange: the step is 0");
+  const auto asked = made.dtype ? std::optional(checked_dtype("arange", *made.dtype)) : std::nullopt;
+  if (!start.is_float() && !stop.is_float() && !step.is_float()) {
+    const auto integer = [](const Operand& n) { return n.is_bool() ? wide{as_double(n) != 0} : n.integer(); };
+    const wide from = integer(start), to = integer(stop), d = integer(step);
+    const wide distance = d > 0 ? to - from : from - to, length = d > 0 ? d : -d;
+    return counted(from, d, distance > 0 ? (distance + length - 1) / length : 0, asked, made);
+  }
+  const double steps = std::ceil((end - first) / by);
   if (steps > 1e15) throw ShapeError(fmt::format("arange: {} elements are too many", steps));
   const auto n = static_cast<int64_t>(std::max(steps, 0.0));
-  const bool whole = std::trunc(start) == start && std::trunc(step) == step && std::trunc(stop) == stop;
-  const DType dtype = checked_dtype("arange", made.dtype.value_or(whole ? default_int() : default_float()));
-  if (!whole && !dtype.is_float())
-    throw DTypeError(fmt::format("arange: start {} and step {} are not integers, {} is asked for", start,
-                                 step, dtype.name()));
+  constexpr double kExact = 0x1p53;
+  const bool whole = std::trunc(first) == first && std::trunc(by) == by && std::trunc(end) == end &&
+                     std::abs(first) <= kExact && std::abs(end) <= kExact && std::abs(by) <= kExact;
+  const DType dtype = asked.value_or(whole ? default_int() : default_float());
+  if (whole) return counted(static_cast<wide>(first), static_cast<wide>(by), n, dtype, made);
+  if (!dtype.is_float())
+    throw DTypeError(fmt::format("arange: start {} and step {} are not integers, {} is asked for", first, by,
+                                 dtype.name()));
   if (n == 0) return detail::placed(zeros({0}, {.dtype = dtype}), made);
-  if (whole && !dtype.is_float())
-    for (const double end : {start, start + static_cast<double>(n - 1) * step})
-      if (!fits(dtype, static_cast<wide>(end)))
-        throw DTypeError(fmt::format("arange: {} does not fit in {}", end, dtype.name()));
-  if (whole) {  // as integers, and converted at the end: exact
-    const DType counted =
-        std::abs(start) + static_cast<double>(n) * std::abs(step) < 2e9 ? dtypes::int32 : dtypes::int64;
-    const Tensor i = detail::iota(n, counted);
-    return made_of((i * static_cast<int64_t>(step) + static_cast<int64_t>(start)).cast(dtype), made);
-  }
   const DType computed = dtype.bits() >= 32 ? dtype : dtypes::float32;
-  return made_of((detail::iota(n, computed) * step + start).cast(dtype), made);
+  return made_of((detail::iota(n, computed) * by + first).cast(dtype), made);
 }
 
 Tensor Tensor::linspace(double start, double stop, int64_t steps, const Made& made) {
@@ -106,7 +132,9 @@ Tensor Tensor::linspace(double start, double stop, int64_t steps, const Made& ma
   if (dtype.is_bool()) throw DTypeError("linspace: bool is not a number");
   if (steps == 0) return detail::placed(zeros({0}, {.dtype = dtype}), made);
   if (steps == 1) return detail::placed(full({1}, start, {.dtype = dtypes::float64}).cast(dtype), made);
-  const DType computed = dtype == dtypes::float64 ? dtype : dtypes::float32;
+  constexpr double kExact = 0x1p24;  // integers of float32
+  const bool is_wide = !dtype.is_float() && std::max(std::abs(start), std::abs(stop)) > kExact;
+  const DType computed = dtype == dtypes::float64 || is_wide ? dtypes::float64 : dtypes::float32;
   const Tensor i = detail::iota(steps, computed);
   // The last is `stop` itself, not what the steps add up to.
   const Tensor even = i * ((stop - start) / static_cast<double>(steps - 1)) + start;
@@ -149,26 +177,30 @@ std::vector<Tensor> Tensor::meshgrid(const std::vector<Tensor>& axes, const std:
 }
 
 Tensor Tensor::from_dim(const Dim& dim, std::optional<DType> dtype) {
-  return Tensor(dim.uop().cast(checked_dtype("from_dim", dtype.value_or(default_int()))));
+  const bool holds = fits(default_int(), dim.uop().vmin()) && fits(default_int(), dim.uop().vmax());
+  const DType otherwise = holds ? default_int() : dtypes::int64;
+  return Tensor(dim.uop().cast(checked_dtype("from_dim", dtype.value_or(otherwise))));
 }
 
 namespace {
 // Whether column - row >= diagonal, over the last two axes.
-Tensor on_or_above(const char* who, const Tensor& x, int64_t diagonal) {
+Tensor on_or_above(const char* who, const Tensor& x, const Dim& diagonal) {
   detail::need_axes(who, x, 2);
   const Tensor row = detail::iota(x.size(-2), dtypes::int64).unsqueeze(-1),
                column = detail::iota(x.size(-1), dtypes::int64);
-  const int64_t limit = int64_t{1} << 60;
-  return (row + std::max(std::min(diagonal, limit), -limit)).le(column);
+  constexpr int64_t kLimit = int64_t{1} << 60;
+  const Tensor moved = diagonal.is_symbolic() ? row + Tensor::from_dim(diagonal, dtypes::int64)
+                                              : row + std::clamp(diagonal.value(), -kLimit, kLimit);
+  return moved.le(column);
 }
 }  // namespace
 
-Tensor Tensor::triu(int64_t diagonal) const {
-  return on_or_above("triu", *this, diagonal).where(*this, zeros_like());
+Tensor Tensor::triu(const Dim& diagonal) const {
+  return on_or_above("triu", *this, diagonal).where(*this, detail::number(0, dtype(), {}));
 }
-Tensor Tensor::tril(int64_t diagonal) const {
-  if (diagonal == std::numeric_limits<int64_t>::max()) return detail::own_value(*this);
-  return on_or_above("tril", *this, diagonal + 1).where(zeros_like(), *this);
+Tensor Tensor::tril(const Dim& diagonal) const {
+  if (diagonal == Dim(std::numeric_limits<int64_t>::max())) return detail::own_value(*this);
+  return on_or_above("tril", *this, diagonal + Dim(1)).where(detail::number(0, dtype(), {}), *this);
 }
 
 Tensor Tensor::diag() const {

@@ -68,9 +68,17 @@ Tensor operator-(const Operand& a, const Operand& b) { return left("sub", a, b).
 Tensor operator*(const Operand& a, const Operand& b) { return left("mul", a, b).mul(b); }
 Tensor operator/(const Operand& a, const Operand& b) { return left("div", a, b).div(b); }
 Tensor operator%(const Operand& a, const Operand& b) { return left("mod", a, b).mod(b); }
-Tensor operator&(const Operand& a, const Operand& b) { return left("bitwise_and", a, b).bitwise_and(b); }
-Tensor operator|(const Operand& a, const Operand& b) { return left("bitwise_or", a, b).bitwise_or(b); }
-Tensor operator^(const Operand& a, const Operand& b) { return left("bitwise_xor", a, b).bitwise_xor(b); }
+Tensor operator&(const Operand& a, const Operand& b) {
+  return b.is_tensor() && !a.is_tensor() ? b.tensor().bitwise_and(a)
+                                         : left("bitwise_and", a, b).bitwise_and(b);
+}
+Tensor operator|(const Operand& a, const Operand& b) {
+  return b.is_tensor() && !a.is_tensor() ? b.tensor().bitwise_or(a) : left("bitwise_or", a, b).bitwise_or(b);
+}
+Tensor operator^(const Operand& a, const Operand& b) {
+  return b.is_tensor() && !a.is_tensor() ? b.tensor().bitwise_xor(a)
+                                         : left("bitwise_xor", a, b).bitwise_xor(b);
+}
 // The number may be one that the dtype of the tensor cannot hold: it stays on the right.
 Tensor operator<(const Operand& a, const Operand& b) {
   return b.is_tensor() ? b.tensor().gt(a) : left("lt", a, b).lt(b);
@@ -115,8 +123,7 @@ Tensor detail::bitcast_to_width(const Tensor& x, DType dtype) {
   const int64_t parts = wide_dtype.bits() / narrow_dtype.bits();
   Shape shape = x.shape();
   const Tensor raw = Tensor(x.uop().bitcast(unsigned_of(from.bits())));
-  const Tensor shifts =
-      Tensor::arange(0, static_cast<double>(parts), 1, {.dtype = wide_dtype}) * narrow_dtype.bits();
+  const Tensor shifts = Tensor::arange(parts, {.dtype = wide_dtype}) * narrow_dtype.bits();
   if (from.bits() > dtype.bits()) {
     const Tensor split = raw.unsqueeze(-1).rshift(shifts).cast(narrow_dtype);
     shape.back() = product(shape.back(), parts);

@@ -145,6 +145,9 @@ constexpr DType dtype_of() {
 }
 
 [[noreturn]] void wrong_element_type(const Tensor& tensor, DType asked);
+// The value of one element as a constant of the dtype that is asked for. DTypeError where floats would become
+// integers or bools, ValueError for an integer that it cannot hold.
+Const item_as(const Tensor& tensor, DType asked);
 
 template <class Element>
 Tensor Tensor::from(const std::vector<Element>& values, std::optional<Shape> shape, const Made& made) {
@@ -179,7 +182,7 @@ std::vector<Element> Tensor::to_vector() const {
 
 template <class Element>
 Element Tensor::item() const {
-  const Const value = convert(item_const(), dtype(), dtype_of<Element>());
+  const Const value = item_as(*this, dtype_of<Element>());
   if constexpr (std::is_floating_point_v<Element>)
     return static_cast<Element>(value.as_float());
   else if constexpr (std::is_same_v<Element, bool>)

@@ -110,6 +110,35 @@ Tensor Tensor::diagonal(int64_t offset, int64_t axis1, int64_t axis2) const {
 }
 
 // ---- Resizing. Positions are fractions of integers, so that they are exact.
+
+namespace {
+
+// Pictures of bytes: weights are integers of 15 bits, and each axis is rounded by itself, the last one first.
+// That is what PyTorch does, to the bit. A weight is a number of parts, of which there are `parts` between
+// two elements.
+Tensor weighed(const Tensor& below, const Tensor& above, const Tensor& weight, int64_t parts, int64_t most) {
+  int bits = 0;  // as many as the greatest weight leaves room for
+  while (bits < 22 && ((most << (bits + 2)) + parts) / (2 * parts) < 1 << 15) bits++;
+  const auto integer = [&](const Tensor& w) {
+    return (w * (int64_t{2} << bits) + parts).floordiv(2 * parts).cast(dtypes::int32);
+  };
+  const Tensor sum = below * integer(parts - weight) + above * integer(weight) + (1 << bits) / 2;
+  return sum.rshift(bits).clamp(0, 255);
+}
+
+// The greatest weight that a neighbour has, over all outputs.
+int64_t greatest_weight(int64_t in, int64_t out, int64_t parts, bool align_corners) {
+  int64_t most = 0;
+  for (int64_t i = 0; i < out; i++) {
+    const int64_t at = align_corners ? i * (in - 1) : (i * 2 + 1) * in - out,
+                  rest = std::clamp<int64_t>(at, 0, (in - 1) * parts) % parts;
+    most = std::max({most, rest, parts - rest});
+  }
+  return most;
+}
+
+}  // namespace
+
 Tensor Tensor::interpolate(const Ints& size, const std::string& mode, bool align_corners) const {
   const bool linear = mode == "linear" || mode == "bilinear" || mode == "trilinear";
   if (!linear && mode != "nearest" && mode != "nearest-exact")
@@ -121,9 +150,11 @@ Tensor Tensor::interpolate(const Ints& size, const std::string& mode, bool align
   if (size.empty() || std::ssize(size) > ndim())
     throw ShapeError(
         fmt::format("interpolate: {} sizes for the axes of {}", size.size(), shape_text(shape())));
-  const DType computed = detail::sum_dtype(detail::to_float(*this).dtype());
+  const bool of_bytes = linear && dtype() == dtypes::uint8;
+  const DType computed = of_bytes ? dtypes::int32 : detail::sum_dtype(detail::to_float(*this).dtype());
   Tensor x = linear ? cast(computed) : *this;
-  for (size_t i = 0; i < size.size(); i++) {
+  for (size_t k = 0; k < size.size(); k++) {
+    const size_t i = of_bytes ? size.size() - 1 - k : k;
     const int64_t axis = ndim() - std::ssize(size) + static_cast<int64_t>(i),
                   in = detail::int_size("interpolate", x, axis), out = size[i];
     if (out < 1 || in < 1)
@@ -142,12 +173,16 @@ Tensor Tensor::interpolate(const Ints& size, const std::string& mode, bool align
     const Tensor low = at.floordiv(parts), high = (low + 1).minimum(in - 1);
     Shape along(static_cast<size_t>(ndim()), Dim(1));
     along[static_cast<size_t>(axis)] = out;
-    const Tensor weight = (at.mod(parts).cast(computed) / static_cast<double>(parts)).reshape(along);
     const Tensor below = x.index_select(axis, low), above = x.index_select(axis, high);
+    if (of_bytes) {
+      x = weighed(below, above, at.mod(parts).reshape(along), parts,
+                  greatest_weight(in, out, parts, align_corners));
+      continue;
+    }
+    const Tensor weight = (at.mod(parts).cast(computed) / static_cast<double>(parts)).reshape(along);
     x = below + (above - below) * weight;
   }
-  if (!linear) return x;
-  return (dtype() == dtypes::uint8 ? x.round() : x).cast(dtype());  // pictures are rounded
+  return linear ? x.cast(dtype()) : x;
 }
 
 }  // namespace quern

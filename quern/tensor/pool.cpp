@@ -170,7 +170,7 @@ Tensor Tensor::avg_pool2d(const IntList& kernel, const PoolOptions& options) con
     const Tensor windows = windows_of(x, p.padding);
     if (always_full) return windows.mean(over);
     // What ceil mode added never counts; the padding that was asked for counts if it is to be included.
-    Tensor counted = x.ones_like();
+    Tensor counted = ones(x.shape(), {.dtype = x.dtype()});
     Ints rest = p.padding;
     if (options.count_include_pad) {
       counted = counted.pad_axes(by_axis(x, p.plain_padding), 1);
@@ -200,7 +200,7 @@ std::pair<Tensor, Tensor> Tensor::max_pool2d_with_indices(const IntList& kernel,
   const Tensor numbers = detail::iota(places, dtypes::int64).reshape(shape).expand(this->shape());
   const Tensor place = detail::pooled(numbers.pad_axes(padding, places), p.kernel, p.stride, p.dilation);
   const Tensor hit = is_floating_point() ? values.eq(best) | values.isnan() : values.eq(best);
-  return {values.max(over), hit.where(place, places).min(over).cast(default_int())};
+  return {values.max(over), hit.where(place, places).min(over).cast(detail::place_dtype(places))};
 }
 
 Tensor Tensor::max_unpool2d(const Tensor& indices, const IntList& kernel, const PoolOptions& options,

@@ -9,6 +9,7 @@
 #include <numbers>
 
 #include "quern/ir/fork.h"
+#include "quern/tensor/assign.h"
 #include "quern/tensor/random.h"
 #include "quern/tensor/support.h"
 #include "quern/tensor/training.h"
@@ -191,10 +192,10 @@ Tensor Tensor::randint(const Shape& shape, int64_t low, int64_t high, const Made
 }
 
 Tensor Tensor::rand_like(const Made& made) const {
-  return rand(shape(), {made.dtype.value_or(dtype()), made.device});
+  return detail::beside_parts(rand(shape(), {made.dtype.value_or(dtype()), made.device}), *this, made);
 }
 Tensor Tensor::randn_like(const Made& made) const {
-  return randn(shape(), {made.dtype.value_or(dtype()), made.device});
+  return detail::beside_parts(randn(shape(), {made.dtype.value_or(dtype()), made.device}), *this, made);
 }
 
 Tensor Tensor::scaled_uniform(const Shape& shape, const Made& made) {
@@ -219,7 +220,7 @@ Tensor Tensor::randperm(int64_t n, const Made& made) {
   if (n > int64_t{1} << 30)
     throw ValueError(fmt::format("randperm: {} elements; there must be at most 2^30", n));
   const Tensor keys = n <= kFew ? rand({n}, {dtypes::float32}) : random_bits({n});
-  return detail::placed(keys.argsort().cast(made.dtype.value_or(default_int())), made);
+  return detail::placed(keys.argsort().cast(made.dtype.value_or(detail::place_dtype(n))), made);
 }
 
 Tensor Tensor::multinomial(int64_t samples, bool replacement) const {
@@ -245,7 +246,7 @@ Tensor Tensor::multinomial(int64_t samples, bool replacement) const {
     const Tensor u = rand({rows, n}, {dtypes::float32});
     result = (u.log2().maximum(-24) / weights).topk(samples, 1).second;
   }
-  return (ndim() == 1 ? result.squeeze(0) : result).cast(default_int());
+  return (ndim() == 1 ? result.squeeze(0) : result).cast(detail::place_dtype(n));
 }
 
 Tensor Tensor::dropout(double p, std::optional<bool> training) const {

@@ -10,7 +10,11 @@
 namespace quern {
 namespace {
 
-using Group = std::vector<std::string>;  // names of axes; "..." stands for several, "1" for an axis of size 1
+// Names of axes. "..." stands for several, "(...)" for several that become one with what is around it, "1"
+// for an axis of size 1.
+using Group = std::vector<std::string>;
+
+bool is_ellipsis(const std::string& name) { return name == "..." || name == "(...)"; }
 
 [[noreturn]] void refuse_rearrange(const std::string& formula, const std::string& why) {
   throw ValueError(fmt::format("rearrange \"{}\": {}", formula, why));
@@ -41,7 +45,8 @@ std::vector<Group> parsed(const std::string& formula, const std::string& side) {
         if (end == i) refuse_rearrange(formula, fmt::format("'{}' is not part of a name", c));
       }
       if (!inside) groups.emplace_back();
-      groups.back().push_back(side.substr(i, end - i));
+      const std::string name = side.substr(i, end - i);
+      groups.back().push_back(inside && name == "..." ? "(...)" : name);
       i = end;
     }
   }
@@ -58,8 +63,8 @@ std::vector<Group> spelled_out(const std::string& formula, const std::vector<Gro
   for (const Group& g : groups) {
     Group names;
     for (const std::string& name : g) {
-      if (name == "...") {
-        if (left && g.size() > 1) refuse_rearrange(formula, "an ellipsis within parentheses on the left");
+      if (is_ellipsis(name)) {
+        if (left && name == "(...)") refuse_rearrange(formula, "an ellipsis within parentheses on the left");
         for (int64_t i = 0; i < hidden; i++) names.push_back(fmt::format("...{}", i));
       } else if (name == "1") {
         names.push_back(fmt::format("1{}{}", left ? "l" : "r", ones++));
@@ -95,7 +100,7 @@ Tensor Tensor::rearrange(const std::string& formula,
                      right = parsed(formula, formula.substr(arrow + 2));
   auto ellipses = [](const std::vector<Group>& groups) {
     int64_t n = 0;
-    for (const Group& g : groups) n += std::ranges::count(g, "...");
+    for (const Group& g : groups) n += std::ranges::count_if(g, is_ellipsis);
     return n;
   };
   const int64_t dots = ellipses(left);

@@ -94,7 +94,8 @@ Tensor place_of(const char* who, const Tensor& x, Op op, std::optional<int64_t> 
   const DType dtype = x.size(at).max() < (int64_t{1} << 31) ? dtypes::int32 : dtypes::int64;
   const Tensor place = detail::positions(x, at, dtype);
   const Tensor last = detail::number(x.size(at).max(), dtype, {});
-  return detail::reduced(who, hit.where(place, last), Op::MIN, at, keepdim).cast(default_int());
+  return detail::reduced(who, hit.where(place, last), Op::MIN, at, keepdim)
+      .cast(detail::place_dtype(x.size(at)));
 }
 
 }  // namespace

@@ -83,7 +83,7 @@ std::pair<Tensor, Tensor> scan_with_places(const char* who, const Tensor& x, int
   const int64_t at = detail::resolve_axis(who, axis, x.ndim());
   const Tensor record = x.is_floating_point() ? x.eq(values) | x.isnan() : x.eq(values);
   const Tensor places = record.where(detail::positions(x, at, dtypes::int64), 0);
-  return {values, scan(who, places, at, Op::MAX).cast(default_int())};
+  return {values, scan(who, places, at, Op::MAX).cast(detail::place_dtype(x.size(at)))};
 }
 
 }  // namespace

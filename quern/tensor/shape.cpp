@@ -9,6 +9,7 @@
 
 namespace quern {
 
+using detail::at_least_0, detail::value_now;
 using detail::difference, detail::product, detail::resolve_axis, detail::sum_of;
 
 Tensor Tensor::reshape(const Shape& shape) const {
@@ -125,10 +126,18 @@ Tensor Tensor::shrink(const std::vector<std::optional<std::pair<Dim, Dim>>>& bou
     }
     const auto& [begin, end] = *bounds[i];
     const Dim size = difference(end, begin);
-    if (begin.uop().vmin() < 0 || size.uop().vmin() < 0 || end.uop().vmin() > own[i].uop().vmax())
+    // What holds for the values that variables have now is enough: others may be less than 0 here, and are 0.
+    const auto may_be_negative = [](const UOp& number) {
+      if (number.vmin() >= 0) return false;
+      const std::optional<wide> now = value_now(number);
+      return !now || *now < 0;
+    };
+    const std::optional<wide> rest = value_now(difference(own[i], end).uop());
+    if (may_be_negative(begin.uop()) || may_be_negative(size.uop()) ||
+        (rest ? *rest < 0 : end.uop().vmin() > own[i].uop().vmax()))
       throw ShapeError(fmt::format("shrink: axis {} is {} long, asked for [{}, {})", i, own[i].text(),
                                    begin.text(), end.text()));
-    offsets.push_back(begin.uop()), sizes.push_back(size.uop());
+    offsets.push_back(at_least_0(begin.uop())), sizes.push_back(at_least_0(size.uop()));
   }
   return seen_as(quern::shrink(uop(), offsets, sizes));
 }
@@ -143,24 +152,31 @@ Tensor Tensor::pad_axes(const std::vector<std::pair<Dim, Dim>>& padding, const O
   bool takes_away = false;
   for (size_t i = 0; i < own.size(); i++) {
     auto& [before, after] = added[i];
-    if (before.is_symbolic() || after.is_symbolic() || (before.value() >= 0 && after.value() >= 0)) continue;
-    const int64_t begin = std::max<int64_t>(-before.value(), 0), end = std::max<int64_t>(-after.value(), 0);
-    if (own[i].uop().vmin() < wide{begin} + end)
+    if (before.uop().vmin() >= 0 && after.uop().vmin() >= 0) continue;
+    const UOp begin = at_least_0(-before.uop()), end = at_least_0(-after.uop());
+    const UOp left = (own[i].uop() - begin - end).simplify();
+    if (const std::optional<wide> now = value_now(left); now ? *now < 0 : left.vmin() < 0)
       throw ShapeError(fmt::format("pad: ({}, {}) takes more than the {} elements of axis {}", before.text(),
                                    after.text(), own[i].text(), i));
-    kept[i] = {Dim(begin), detail::difference(own[i], end)};
-    before = std::max<int64_t>(before.value(), 0), after = std::max<int64_t>(after.value(), 0);
+    kept[i] = {Dim(begin), difference(own[i], Dim(end))};
+    before = Dim(at_least_0(before.uop())), after = Dim(at_least_0(after.uop()));
     takes_away = true;
   }
-  if (takes_away) return shrink(kept).pad_axes(added, value);
+  if (takes_away) {
+    const Tensor padded = shrink(kept).pad_axes(added, value);
+    // Their sum is what it is for all values of variables, also where a part of it is not.
+    Shape sizes = padded.shape();
+    for (size_t i = 0; i < own.size(); i++)
+      if (const Dim size = sum_of(sum_of(padding[i].first, own[i]), padding[i].second);
+          size.uop().vmin() >= 0)
+        sizes[i] = size;
+    return same_sizes(sizes_of(sizes), padded.uop().shape()) ? padded : padded.reshape(sizes);
+  }
   UOps offsets;
   Shape sizes;
   bool none = true;
   for (size_t i = 0; i < own.size(); i++) {
     const auto& [before, after] = padding[i];
-    if (before.uop().vmin() < 0 || after.uop().vmin() < 0)
-      throw ShapeError(
-          fmt::format("pad: negative padding ({}, {}) of axis {}", before.text(), after.text(), i));
     none = none && before == Dim(0) && after == Dim(0);
     offsets.push_back(before.uop());
     sizes.push_back(sum_of(sum_of(before, own[i]), after));
@@ -192,7 +208,8 @@ Tensor Tensor::pad_to(const std::vector<std::optional<Dim>>& sizes) const {
   std::vector<std::pair<Dim, Dim>> padding;
   for (size_t i = 0; i < own.size(); i++) {
     const Dim more = sizes[i] ? difference(*sizes[i], own[i]) : Dim(0);
-    if (more.uop().vmin() < 0)
+    const std::optional<wide> now = value_now(more.uop());
+    if (now ? *now < 0 : more.uop().vmin() < 0)
       throw ShapeError(
           fmt::format("pad_to: axis {} is {} long, more than {}", i, own[i].text(), sizes[i]->text()));
     padding.emplace_back(Dim(0), more);
@@ -214,13 +231,21 @@ Tensor Tensor::roll(const IntList& shifts, const Axes& axes) const {
         fmt::format("roll: {} shifts for {} axes", shifts.values().size(), axes.values().size()));
   Tensor x = *this;
   for (size_t i = 0; i < axes.values().size(); i++) {
-    const int64_t axis = resolve_axis("roll", axes.values()[i], ndim()),
-                  n = detail::int_size("roll", x, axis);
-    if (n == 0) continue;
-    const int64_t by = ((shifts.values()[i] % n) + n) % n;
-    if (by == 0) continue;
+    const int64_t axis = resolve_axis("roll", axes.values()[i], ndim());
+    const Dim n = x.size(axis);
+    if (n == Dim(0)) continue;
+    const Dim some = n.uop().vmin() < 1 ? Dim(quern::max(n.uop(), n.uop().const_like(1))) : n;
+    const Dim rest =
+        Dim(shifts.values()[i] % (int64_t{1} << 62)) * Dim(-1) % some;  // where the first element comes from
+    if (rest == Dim(0)) continue;
     std::vector<std::optional<std::pair<Dim, Dim>>> tail(static_cast<size_t>(ndim())), head = tail;
-    tail[static_cast<size_t>(axis)] = {n - by, n}, head[static_cast<size_t>(axis)] = {0, n - by};
+    if (n.is_symbolic()) {  // of the axis twice: that what is behind and before it are the axis cannot be
+                            // seen
+      tail[static_cast<size_t>(axis)] = {rest, sum_of(rest, n)};
+      x = cat({x, x}, axis).shrink(tail);
+      continue;
+    }
+    tail[static_cast<size_t>(axis)] = {rest, n}, head[static_cast<size_t>(axis)] = {0, rest};
     x = cat({x.shrink(tail), x.shrink(head)}, axis);
   }
   return detail::own_value(x, *this);

@@ -41,6 +41,11 @@ Sorted by_counting(const Tensor& x, bool descending) {
   return {moved(x), moved(detail::broadcast_to("sort", place, x.shape()))};
 }
 
+// A size as a number, or as a tensor of one where it is known later.
+Operand as_operand(const Dim& n) {
+  return n.is_symbolic() ? Operand(Tensor::from_dim(n, dtypes::int64)) : Operand(n.value());
+}
+
 // The halves [0, half) and [half, 2 half) of blocks along the last axis.
 std::pair<Tensor, Tensor> halves(const Tensor& x, int64_t half, bool mirrored) {
   Shape shape = x.shape();
@@ -56,11 +61,12 @@ Tensor joined(const Tensor& low, const Tensor& high, bool mirrored, const Shape&
 }
 
 Sorted by_network(const Tensor& x, bool descending) {
-  const int64_t n = x.size(-1).value();
+  const Dim n = x.size(-1);
+  const Operand count = as_operand(n);
   int64_t full = 1;
-  while (full < n) full *= 2;
+  while (full < n.max()) full *= 2;
   std::vector<std::pair<Dim, Dim>> padding(static_cast<size_t>(x.ndim()), {Dim(0), Dim(0)});
-  padding.back().second = full - n;
+  padding.back().second = detail::difference(full, n);
   Tensor values = x.pad_axes(padding, 0);
   const Shape shape = values.shape();
   Tensor places =
@@ -68,7 +74,7 @@ Sorted by_network(const Tensor& x, bool descending) {
   auto step = [&](int64_t half, bool mirrored) {
     const auto [a, b] = halves(values, half, mirrored);
     const auto [i, j] = halves(places, half, mirrored);
-    const Tensor i_pad = i.ge(n), j_pad = j.ge(n);
+    const Tensor i_pad = i.ge(count), j_pad = j.ge(count);
     const Tensor by_value = comes_before(b, j, a, i, descending);
     const Tensor swap = (i_pad & j_pad.logical_not()) | (i_pad.eq(j_pad) & by_value);
     values = joined(select(swap, b, a), select(swap, a, b), mirrored, shape).contiguous();
@@ -88,22 +94,24 @@ Sorted by_network(const Tensor& x, bool descending) {
 std::pair<Tensor, Tensor> Tensor::sort(int64_t axis, bool descending) const {
   if (ndim() == 0 && (axis == 0 || axis == -1))
     return {detail::own_value(*this), zeros({}, {.dtype = default_int()})};
-  const int64_t at = detail::resolve_axis("sort", axis, ndim()), n = detail::int_size("sort", *this, at);
+  const int64_t at = detail::resolve_axis("sort", axis, ndim()), n = size(at).max();
   if (n > kMostSorted)
     throw ShapeError(
         fmt::format("sort: axis {} of {} has more than 2^30 elements", axis, shape_text(shape())));
   if (n <= 1) return {detail::own_value(*this), zeros(shape(), {.dtype = default_int()})};
   const Tensor moved = transpose(at, -1);
   const Sorted s = n <= kCounted ? by_counting(moved, descending) : by_network(moved, descending);
-  return {s.values.transpose(at, -1), s.places.transpose(at, -1).cast(default_int())};
+  return {s.values.transpose(at, -1), s.places.transpose(at, -1).cast(detail::place_dtype(n))};
 }
 
 Tensor Tensor::argsort(int64_t axis, bool descending) const { return sort(axis, descending).second; }
 
 std::pair<Tensor, Tensor> Tensor::topk(int64_t k, int64_t axis, bool largest, bool sorted) const {
   if (!sorted) throw ValueError("topk: only sorted=true is supported");
-  const int64_t at = detail::resolve_axis("topk", axis, ndim()), n = detail::int_size("topk", *this, at);
-  if (k < 0 || k > n) throw ValueError(fmt::format("topk: k is {}, axis {} has {} elements", k, at, n));
+  const int64_t at = detail::resolve_axis("topk", axis, ndim());
+  const Dim n = size(at);
+  if (k < 0 || k > detail::value_now(n.uop()).value_or(n.max()))
+    throw ValueError(fmt::format("topk: k is {}, axis {} has {} elements", k, at, n.text()));
   const auto [values, places] = sort(at, largest);
   std::vector<std::optional<std::pair<Dim, Dim>>> bounds(static_cast<size_t>(ndim()));
   bounds[static_cast<size_t>(at)] = {0, k};

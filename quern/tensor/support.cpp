@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <cctype>
 #include <numeric>
+#include <unordered_map>
 
 #include "quern/ir/eval.h"
 #include "quern/ir/movement.h"
+#include "quern/ir/node_map.h"
 
 namespace quern::detail {
 
@@ -79,6 +81,20 @@ Dim sum_of(const Dim& a, const Dim& b) { return {a.uop() + b.uop()}; }
 Dim difference(const Dim& a, const Dim& b) { return {a.uop() - b.uop()}; }
 Dim product(const Dim& a, const Dim& b) { return {a.uop() * b.uop()}; }
 Dim ceil_div(const Dim& a, int64_t b) { return {(a.uop() + (b - 1)) / b}; }
+
+std::optional<wide> value_now(const UOp& size) {
+  if (size.is_int_const()) return size.int_value();
+  std::unordered_map<UOp, UOp> values;
+  walk(size, [&](const UOp& u) {
+    if (u.op() == Op::BIND) values.emplace(u, u.src(1));
+  });
+  const UOp now = size.substitute(values).simplify();
+  return now.is_int_const() ? std::optional(now.int_value()) : std::nullopt;
+}
+UOp at_least_0(const UOp& size) {
+  const UOp simple = size.simplify();
+  return simple.vmin() < 0 ? max(simple, simple.const_like(0)).simplify() : simple;
+}
 
 Ints int_shape(const char* who, const Tensor& x) {
   Ints sizes;
@@ -314,7 +330,15 @@ Tensor windows(const Tensor& x, int64_t axis, const Dim& count, const Dim& size)
   return y.reshape(split).shrink(bounds);
 }
 
+DType place_dtype(const Dim& n) {
+  return fits(default_int(), n.uop().vmax() - 1) ? default_int() : dtypes::int64;
+}
+
 Tensor iota(const Dim& n, DType dtype) {
+  if (n.uop().vmax() == 0) return Tensor::zeros({0}, {.dtype = dtype});
+  if (n.uop().vmin() < 0) return iota(n.max(), dtype).shrink({{{Dim(0), n}}});  // none, where it is negative
+  if (n.uop().vmax() > wide{1} << 62)
+    throw ShapeError(fmt::format("an axis of {} elements is too long to be counted", n.text()));
   const bool countable = dtype.is_int() && fits(dtype, n.uop().vmax());
   const DType counted = countable ? dtype : dtypes::int64;
   return Tensor(UOp::make(Op::IOTA, counted, {n.uop()})).cast(dtype);

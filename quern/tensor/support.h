@@ -23,6 +23,9 @@ Dim sum_of(const Dim& a, const Dim& b);
 Dim difference(const Dim& a, const Dim& b);
 Dim product(const Dim& a, const Dim& b);
 Dim ceil_div(const Dim& a, int64_t b);
+// The value of a size while variables have the values that they are bound to. None: one of them is not bound.
+std::optional<wide> value_now(const UOp& size);
+UOp at_least_0(const UOp& size);                   // the greater of it and 0
 Ints int_shape(const char* who, const Tensor& x);  // ShapeError when a size is symbolic
 int64_t int_size(const char* who, const Tensor& x, int64_t axis);
 // A list of one number for each of n axes: one stands for all, none for `fallback`.
@@ -74,6 +77,9 @@ void need_axes(const char* who, const Tensor& x, int64_t least);
 void need_integers(const char* who, const char* what, const Tensor& x);
 
 // ---- Counting
+// What numbers places from 0 on, of which there are n: the default integer, or int64 where it does not go
+// that far.
+DType place_dtype(const Dim& n);
 Tensor iota(const Dim& n, DType dtype);  // 0, 1, ..., n - 1
 // x seen through windows over one axis: the axis becomes two, window number and place in the window.
 Tensor windows(const Tensor& x, int64_t axis, const Dim& count, const Dim& size);

@@ -178,4 +178,16 @@ void wrong_element_type(const Tensor& tensor, DType asked) {
                                detail::text(tensor), asked.name()));
 }
 
+Const item_as(const Tensor& tensor, DType asked) {
+  const DType dtype = tensor.dtype();
+  if (dtype.is_float() && !asked.is_float())
+    throw DTypeError(fmt::format("item: the tensor is {}, asked for {}; cast it first", detail::text(tensor),
+                                 asked.name()));
+  const Const value = tensor.item_const();
+  if (!asked.is_float() && !asked.is_bool() && !fits(asked, value.integer(dtype)))
+    throw ValueError(
+        fmt::format("item: {} is no value of {}", to_string(value.integer(dtype)), asked.name()));
+  return convert(value, dtype, asked);
+}
+
 }  // namespace quern

@@ -61,13 +61,16 @@ class Tensor {
   static Tensor full(const Shape& shape, const Operand& value, const Made& made = {});
   static Tensor zeros(const Shape& shape, const Made& made = {});
   static Tensor ones(const Shape& shape, const Made& made = {});
-  static Tensor arange(double stop, const Made& made = {});
-  static Tensor arange(double start, double stop, double step = 1, const Made& made = {});
+  // Numbers. If no dtype is asked for: the default integer, or int64 where that does not hold them, of
+  // integers.
+  static Tensor arange(const Operand& stop, const Made& made = {});
+  static Tensor arange(const Operand& start, const Operand& stop);
+  static Tensor arange(const Operand& start, const Operand& stop, const Operand& step, const Made& made = {});
   static Tensor linspace(double start, double stop, int64_t steps, const Made& made = {});
   static Tensor eye(int64_t rows, std::optional<int64_t> columns = {}, const Made& made = {});
   static std::vector<Tensor> meshgrid(const std::vector<Tensor>& axes, const std::string& indexing = "ij");
-  static Tensor from_dim(const Dim& dim,
-                         std::optional<DType> dtype = {});  // its value, as a tensor of no axes
+  // Its value, as a tensor of no axes; of int64 where the default integer does not hold its bounds.
+  static Tensor from_dim(const Dim& dim, std::optional<DType> dtype = {});
   Tensor empty_like(const Made& made = {}) const;
   Tensor full_like(const Operand& value, const Made& made = {}) const;
   Tensor zeros_like(const Made& made = {}) const;
@@ -75,8 +78,8 @@ class Tensor {
   Tensor rand_like(const Made& made = {}) const;
   Tensor randn_like(const Made& made = {}) const;
   Tensor one_hot(std::optional<int64_t> classes = {}) const;  // without a number: as many as its values need
-  Tensor tril(int64_t diagonal = 0) const;
-  Tensor triu(int64_t diagonal = 0) const;
+  Tensor tril(const Dim& diagonal = 0) const;
+  Tensor triu(const Dim& diagonal = 0) const;
   Tensor diag() const;
 
   // Random numbers: Threefry, the same on every device; see random.cpp.
@@ -358,7 +361,8 @@ class Tensor {
   template <class Element>
   std::vector<Element> to_vector() const;  // DTypeError unless Element is the C++ type of the dtype
   template <class Element>
-  Element item() const;  // of a tensor of one element, converted
+  Element item()
+      const;  // of a tensor of one element; converted, but no float to an integer, nor what does not fit
   Const item_const() const;
 
  private:

@@ -61,6 +61,15 @@ TEST(Env, ValuesAreReadOnce) {
   EXPECT_TRUE(env::NO_COLOR()) << "by its convention, whatever the value";
 }
 
+TEST(Env, WhatIsOnOrOffIsOffAtZero) {
+  for (const auto& [given, expected] : {std::pair("0", 0), std::pair("1", 1), std::pair("", 0)}) {
+    const Environment off(row(env::detail::NOOPT), given);
+    EXPECT_EQ(env::NOOPT(), expected) << '"' << given << '"';
+  }
+  for (const env::Variable& v : env::detail::rows)
+    if (v.kind == env::Kind::flag) EXPECT_STREQ(v.name, "NO_COLOR") << "its convention, and no other's";
+}
+
 TEST(Env, BadValuesNameVariableValueAndWhatIsAllowed) {
   for (const char* bad : {"abc", "3", "-1", "1x", " 1", "1.0", "99999999999999999999"}) {
     const Environment spec(row(env::detail::SPEC), bad);

@@ -139,13 +139,8 @@ TEST(Symbolic, Gradients) {
 // What cannot be done along an axis of symbolic size says so.
 TEST(Symbolic, WhatNeedsNumbers) {
   const Tensor x = tensor_of(memory()).shrink({{{Dim(0), Variable("rows", 1, 6).bind(3)}}, std::nullopt});
-  const Tensor image = x.reshape({1, 1, x.size(0), 4}),
-               kernel = Tensor::ones({1, 1, 1, 1}, {.dtype = dtypes::float64});
+  const Tensor image = x.reshape({1, 1, x.size(0), 4});
   const std::function<void()> uses[] = {
-      [&] { x.sort(0); },
-      [&] { x.argsort(0); },
-      [&] { x.topk(1, 0); },
-      [&] { x.roll(1, 0); },
       [&] { x.split(1); },
       [&] { x.chunk(2); },
       [&] { x.unfold(0, 1, 1); },
@@ -153,12 +148,9 @@ TEST(Symbolic, WhatNeedsNumbers) {
       [&] { x.nonzero(); },
       [&] { x.qr(); },
       [&] { x.svd(); },
-      [&] { image.conv2d(kernel); },
       [&] { image.max_pool2d(1); },
       [&] { image.avg_pool2d(1); },
       [&] { image.interpolate({2, 2}); },
-      [&] { image.conv_transpose2d(kernel); },
-      [&] { x.at({Slice{{}, {}, 2}}); },
       [&] { x.pad({0, 0, 1, 1}, "reflect"); },
   };
   for (size_t i = 0; i < std::size(uses); i++)

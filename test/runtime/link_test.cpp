@@ -33,7 +33,7 @@ const Code& sine() {
 [[clang::no_sanitize("function")]]
 #endif
 void call(const Linked& linked, void** memory) {
-  linked.function(memory, nullptr, nullptr, 0);
+  linked.function(memory, nullptr, nullptr, 0, nullptr);
 }
 
 std::string refusal(const Code& code) {

@@ -30,6 +30,22 @@ class WrongUse : public testing::Test {
   }
 };
 
+TEST_F(WrongUse, OneElementAsAnotherType) {
+  const auto one = [](auto value) { return Tensor::full({}, value); };
+  check({
+      {[&] { (void)one(1.5).item<int>(); }, "item: the tensor is float32 (), asked for int32; cast it first"},
+      {[&] { (void)one(2.0).item<int64_t>(); }, "item: the tensor is float32 (), asked for int64"},
+      {[&] { (void)one(1.0).item<bool>(); }, "item: the tensor is float32 (), asked for bool"},
+      {[&] { (void)one(300).item<uint8_t>(); }, "item: 300 is no value of uint8"},
+      {[&] { (void)one(-1).item<uint64_t>(); }, "item: -1 is no value of uint64"},
+  });
+  EXPECT_EQ(one(1.5).item<double>(), 1.5);
+  EXPECT_EQ(one(7).item<int64_t>(), 7);
+  EXPECT_EQ(one(7).item<float>(), 7);
+  EXPECT_EQ(one(true).item<int>(), 1);
+  EXPECT_EQ(one(7).item<bool>(), true);
+}
+
 TEST_F(WrongUse, Making) {
   check({
       {[&] { Tensor::zeros({2, -3}); }, "zeros: negative size in (2, -3)"},
@@ -37,7 +53,9 @@ TEST_F(WrongUse, Making) {
       {[&] { Tensor::ones({2}, {.dtype = dtypes::index}); }, "ones: a tensor cannot hold index"},
       {[&] { Tensor::ones({2}, {.dtype = dtypes::float32.vec(4)}); }, "cannot hold float32x4"},
       {[&] { Tensor::full({2}, 300, {.dtype = dtypes::uint8}); }, "300"},
-      {[&] { Tensor::empty({Variable("n", 1, 9).bind(3)}); }, "empty: shape"},
+      {[&] { Tensor::empty({int64_t{1} << 40, Variable("n", 1, int64_t{1} << 40).bind(3)}); },
+       "more than 2^63 elements"},
+      {[&] { Variable("n", 1, 9).bind(10); }, "bind: 10 is outside the bounds of variable n, 1 to 9"},
       {[&] { Tensor::arange(0, 5, 0); }, "arange: the step is 0"},
       {[&] { Tensor::arange(0, 1e300); }, "are too many"},
       {[&] { Tensor::arange(0, 2, 0.5, {.dtype = dtypes::int32}); }, "are not integers, int32 is asked for"},

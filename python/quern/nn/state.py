@@ -53,10 +53,13 @@ def get_parameters(obj) -> list[Tensor]:
     return list(found.values())
 
 
+_SHOWN = 8  # names whose dtype becomes another
+
+
 def load_state_dict(model, state_dict: dict[str, Tensor], strict=True, verbose=True, consume=False, realize=True) -> list[Tensor]:
     """Gives the tensors of a model these values, on the devices where they are; dtypes become those of what is loaded. If strict,
     names of the model that are missing are an error; shapes that differ always are. Nothing has changed then. verbose: prints
-    which names are not used, and which are missing."""
+    which names are not used, which are missing, and whose dtype becomes another."""
     if not isinstance(state_dict, Mapping):
         raise TypeError(f"load_state_dict: expected a dictionary of tensors, got {type(state_dict).__name__}")
     into = get_state_dict(model)
@@ -73,6 +76,10 @@ def load_state_dict(model, state_dict: dict[str, Tensor], strict=True, verbose=T
         print(f"load_state_dict: not used {unused}")
     if verbose and missing:
         print(f"load_state_dict: missing {missing}")
+    if verbose and (other := [name for name in into if name in state_dict and state_dict[name].dtype != into[name].dtype]):
+        changes = ", ".join(f"{name} {into[name].dtype.name} -> {state_dict[name].dtype.name}" for name in other[:_SHOWN])
+        more = f" and {len(other) - _SHOWN} more" if len(other) > _SHOWN else ""
+        print(f"load_state_dict: of another dtype {changes}{more}")
     loaded = []
     for name, tensor in into.items():
         if name not in state_dict:

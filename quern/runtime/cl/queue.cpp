@@ -118,7 +118,8 @@ void* Queue::allocate(int64_t bytes, const std::string& name) {
     buffer = api().clCreateBuffer(context_, CL_MEM_READ_WRITE,
                                   static_cast<size_t>(std::max<int64_t>(bytes, 1)), nullptr, &status);
   if (status != CL_SUCCESS)
-    throw Error(fmt::format("{}: out of memory, {} bytes were asked for", name, bytes));
+    throw MemoryError(fmt::format(
+        "{}: out of memory, {} bytes were asked for; one piece of memory has at most {}", name, bytes, most));
   const std::lock_guard lock(mutex_);
   const uintptr_t at = next_;
   next_ += (static_cast<uintptr_t>(bytes) / 256 + 2) * 256;

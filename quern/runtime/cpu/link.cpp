@@ -73,7 +73,7 @@ struct Pages {
   explicit Pages(size_t size) : bytes(size) {
     void* const got = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (got == MAP_FAILED)
-      throw Error(fmt::format("CPU: out of memory, {} bytes for the code of a kernel", size));
+      throw MemoryError(fmt::format("CPU: out of memory, {} bytes for the code of a kernel", size));
     begin = static_cast<std::byte*>(got);
   }
   Pages(const Pages&) = delete;

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstdio>
+#include <exception>
 #include <thread>
 
 #include "quern/ir/env.h"
@@ -14,6 +15,7 @@
 #include "quern/runtime/cpu/host.h"
 #include "quern/runtime/disk_cache.h"
 #include "quern/runtime/host_memory.h"
+#include "quern/runtime/may_stop.h"
 #include "quern/runtime/pool.h"
 
 namespace quern::cpu {
@@ -127,25 +129,47 @@ class Threads {
   std::atomic<Pool*> pool_{nullptr};
 };
 
-// One run of a kernel: each part is one value of its THREAD range.
-struct Parts {
+// One run of a kernel: each part is one value of its THREAD range. The thread that called it asks whether to
+// go on; if not, all threads stop when they ask themselves.
+struct Parts : Poll {
+  Parts(Function f, const Code& code, void** m, const int64_t* v)
+      : Poll{&Parts::stops}, function(f), scratch_bytes(code.scratch_bytes), memory(m), values(v) {}
+
   Function function;
   int64_t scratch_bytes;
   void** memory;
   const int64_t* values;
-  std::atomic<bool> failed = false;
+  const MayStop* const may_stop = MayStop::current();
+  std::atomic<bool> failed = false, stopped = false;
+  std::exception_ptr why;
+
+  static int32_t stops(Poll* self) {
+    auto& parts = *static_cast<Parts*>(self);
+    if (parts.stopped.load(std::memory_order_relaxed)) return 1;
+    if (parts.may_stop == nullptr || MayStop::current() != parts.may_stop) return 0;
+    try {
+      parts.may_stop->ask();
+      return 0;
+    } catch (...) {  // machine code is no place for an exception to pass
+      parts.why = std::current_exception();
+    }
+    parts.stopped = true;
+    return 1;
+  }
+  static void waiting(void* self) { (void)stops(static_cast<Parts*>(self)); }
 
   // Machine code has no record of its type before it, where the sanitizer would look for one.
 #if defined(__clang__)
   [[clang::no_sanitize("function")]]
 #endif
   static void run(void* self, int64_t thread) {
-    auto& [function, scratch_bytes, memory, values, failed] = *static_cast<Parts*>(self);
-    void* own = scratch_bytes > 0 ? scratch(scratch_bytes) : nullptr;
-    if (scratch_bytes > 0 && own == nullptr)
-      failed = true;
+    auto& parts = *static_cast<Parts*>(self);
+    if (parts.stopped.load(std::memory_order_relaxed)) return;
+    void* own = parts.scratch_bytes > 0 ? scratch(parts.scratch_bytes) : nullptr;
+    if (parts.scratch_bytes > 0 && own == nullptr)
+      parts.failed = true;
     else
-      function(memory, values, own, thread);
+      parts.function(parts.memory, parts.values, own, thread, &parts);
   }
 };
 
@@ -199,11 +223,12 @@ CpuProgram::Callable CpuProgram::callable(bool overlapping) const {
 }
 
 void CpuProgram::Callable::run(void** memory, const int64_t* values) const {
-  Parts parts{function, code->scratch_bytes, memory, values};
-  Threads::threads().pool().run(code->threads, &Parts::run, &parts);
+  Parts parts(function, *code, memory, values);
+  Threads::threads().pool().run(code->threads, &Parts::run, &parts, &Parts::waiting);
+  if (parts.stopped) std::rethrow_exception(parts.why);
   if (parts.failed)
-    throw Error(fmt::format("CPU: out of memory, {} bytes for the LOCAL arrays of kernel {}",
-                            code->scratch_bytes, code->name));
+    throw MemoryError(fmt::format("CPU: out of memory, {} bytes for the LOCAL arrays of kernel {}",
+                                  code->scratch_bytes, code->name));
 }
 
 // Code is made for arguments that are different memory. Where one that is written overlaps another, there is
