@@ -97,6 +97,10 @@ bool can_run_loops(const Tensor& x) {
          (value.device().size() < 2 || !Shardings(value)[value].cut());
 }
 
+bool has_elements(const Tensor& x) {
+  return std::ranges::all_of(x.shape(), [](const Dim& d) { return d.uop().vmax() > 0; });
+}
+
 UOp LoopBuilder::registers(DType dtype, int64_t count) {
   return UOp::make(Op::DEFINE_REG, dtype.ptr(count, AddrSpace::REG), {}, registers_++);
 }

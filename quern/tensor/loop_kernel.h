@@ -33,6 +33,7 @@ std::vector<Tensor> run_loops(const std::string& name, const std::vector<KernelO
 
 // Whether such a kernel can be made for x: all sizes are numbers, and no axis is cut over devices.
 bool can_run_loops(const Tensor& x);
+bool has_elements(const Tensor& x);  // it may have some
 
 // Loops and memory of one kernel, numbered in the order in which they are made. A loop that stands in another
 // is made after it.

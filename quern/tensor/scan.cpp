@@ -241,15 +241,11 @@ int64_t checked_axis(const char* who, const Tensor& x, int64_t axis) {
   return at;
 }
 
-bool has_elements(const Tensor& x) {
-  return std::ranges::all_of(x.shape(), [](const Dim& d) { return d.uop().vmax() > 0; });
-}
-
 template <class Kernel>
 Tensor scan(const char* who, const Tensor& x, int64_t axis, const Windows& windows, const Kernel& kernel) {
   if (x.ndim() == 0 && (axis == 0 || axis == -1)) return detail::own_value(x);
   const int64_t at = checked_axis(who, x, axis);
-  if (!has_elements(x)) return detail::own_value(x);
+  if (!detail::has_elements(x)) return detail::own_value(x);
   if (detail::can_run_loops(x)) return kernel(x, at);
   return detail::own_value(scan_last(x.transpose(at, -1), windows).transpose(at, -1), x);
 }
@@ -259,7 +255,8 @@ std::pair<Tensor, Tensor> scan_with_places(const char* who, const Tensor& x, int
   if (x.ndim() == 0 && (axis == 0 || axis == -1))
     return {detail::own_value(x), Tensor::zeros({}, {.dtype = default_int()})};
   const int64_t at = checked_axis(who, x, axis);
-  if (!has_elements(x)) return {detail::own_value(x), Tensor::zeros(x.shape(), {.dtype = default_int()})};
+  if (!detail::has_elements(x))
+    return {detail::own_value(x), Tensor::zeros(x.shape(), {.dtype = default_int()})};
   if (detail::can_run_loops(x)) return extremes(x, at, op);
   const auto along = [&](const Tensor& t, Op o) {
     return detail::own_value(scan_last(t.transpose(at, -1), by(o, t.dtype())).transpose(at, -1), t);
