@@ -5,7 +5,7 @@ import os
 import numpy as np
 import pytest
 
-from quern import Tensor
+from quern import Tensor, TinyJit, function
 
 SHAPES = [(1,), (2,), (33,), (1040,), (1041,), (2500,), (3, 7), (5, 1100), (1100, 5), (1100, 9), (1045, 40), (2, 3, 4), (3, 70, 9), (70, 1050), (0,), (0, 3), (3, 0)]
 CASES = 300 if os.environ.get("QUERN_NIGHTLY") == "1" else 12
@@ -186,3 +186,19 @@ def test_bits_are_those_of_other_devices(device):
         for axis in range(len(shape)):
             for f in (lambda t: t.cumsum(axis), lambda t: t.cumprod(axis), lambda t: t.cummax(axis)[0], lambda t: t.sort(axis)[0]):
                 assert f(Tensor(x, device=device)).numpy().tobytes() == f(Tensor(x, device="CPU")).numpy().tobytes()
+
+
+def test_in_functions_and_jits():
+    @function
+    def f(x):
+        return x.cumsum(0) * x.sort(0)[0]
+
+    def numpy(x):
+        return np.cumsum(x) * np.sort(x)
+
+    x, y = np.array([3.0, 1.0, 2.0]), np.arange(40.0)[::-1].copy()
+    np.testing.assert_array_equal((f(Tensor(x)) + f(Tensor(x + 1))).numpy(), numpy(x) + numpy(x + 1))
+    np.testing.assert_array_equal(f(f(Tensor(y))).numpy(), numpy(numpy(y)))
+    jitted = TinyJit(lambda t: f(t).realize())
+    for i in range(4):
+        np.testing.assert_array_equal(jitted(Tensor(x + i).realize()).numpy(), numpy(x + i))

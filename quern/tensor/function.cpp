@@ -10,6 +10,7 @@
 #include "quern/ir/movement.h"
 #include "quern/ir/rewrite.h"
 #include "quern/ir/rules.h"
+#include "quern/tensor/loop_kernel.h"
 #include "quern/tensor/support.h"
 
 namespace quern {
@@ -35,7 +36,7 @@ const Rules one_reshape = [] { return RuleList{{op(Op::RESHAPE).as("x"), joined}
 void refuse_memory(const UOp& body, const std::string& name) {
   std::vector<std::string> found;
   for (const UOp& u : body.toposort())
-    if (u.op() == Op::BUFFER)
+    if (u.op() == Op::BUFFER && u.tag() != Arg(detail::kMadeByKernel))
       found.push_back(
           fmt::format("{} elements of {} on {}", u.arg().integer(), u.dtype().name(), u.device()[0]));
   if (found.empty()) return;
@@ -69,7 +70,9 @@ std::vector<Tensor> called(const std::vector<Tensor>& arguments, const std::vect
       graph_rewrite(UOp::make(Op::TUPLE, dtypes::void_, values).substitute(parameters), one_reshape);
   if (!settings.allow_implicit) refuse_memory(body, settings.name);
   if (!std::ranges::all_of(arguments, is_fixed) || !std::ranges::all_of(results, is_fixed)) return results;
-  if (!is_on_one_device(arguments, results) || body.ops_below().contains(Op::COPY)) return results;
+  if (!is_on_one_device(arguments, results)) return results;
+  // copies, and kernels that write memory of their own, are scheduled with what is around
+  if (body.ops_below().intersects({Op::COPY, Op::CALL})) return results;
 
   sources[0] = body;
   const UOp call = UOp::make(Op::FUNCTION, dtypes::void_, sources,
