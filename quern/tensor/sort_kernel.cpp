@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kDigit = 8, kDigits = 256;  // bits, and values of a digit
 constexpr int64_t kPiece = 4096;              // elements that one thread does by itself
-constexpr int64_t kSmallestGroup = 8;         // elements of which the least stands for all
+constexpr int64_t kSmallestGroup = 16;        // elements of which the least stands for all
 constexpr int64_t kNear = 1024;               // rows up to this length are sorted in memory of the thread
 
 int64_t pieces_of(int64_t n, int64_t size) { return (n + size - 1) / size; }
