@@ -27,6 +27,7 @@ from quern.tensor import Tensor
 from quern.uop import UOp, Variable
 from quern.jit import TinyJit, jit
 from quern.function import function
+from quern.estimate import estimate
 from quern import nn
 
 __version__ = "0.1.0"
@@ -34,5 +35,5 @@ __version__ = "0.1.0"
 __all__ = [
     "Context", "DType", "DTypeError", "Device", "DeviceError", "Error", "GlobalCounters", "IndexError", "InternalError",
     "MissingFileError", "ParseError", "RewriteError", "ShapeError", "SpecError", "Tensor", "TinyJit", "UOp", "ValueError", "Variable",
-    "dtypes", "fetch", "function", "getenv", "jit", "nn",
+    "dtypes", "estimate", "fetch", "function", "getenv", "jit", "nn",
 ]

@@ -38,18 +38,13 @@ CustomGradient on_memory(const LoopGradient& gradient, const std::vector<KernelO
   };
 }
 
-// Memory of a kernel's own: whoever asks what memory a function of tensors names does not mean it.
-UOp own_buffer(DType dtype, int64_t elements, const UOp& device) {
-  return new_buffer(dtype, elements, device).rtag(kMadeByKernel);
-}
-
 // The elements in order, in memory: that of a tensor which has some, else memory of its own. What is computed
 // may turn out to be a constant, which is on no device.
 UOp memory_of(const Tensor& x, const UOp& device) {
   const UOp value = x.uop(), flat = quern::reshape(value, UOps{elements_in(value.shape())});
   const UOp& below = value.op() == Op::RESHAPE ? value.src(0) : value;
   if (below.op() == Op::BUFFER || below.op() == Op::AFTER) return flat;
-  const UOp buffer = own_buffer(x.dtype(), static_cast<int64_t>(flat.shape()[0].int_value()), device);
+  const UOp buffer = new_buffer(x.dtype(), static_cast<int64_t>(flat.shape()[0].int_value()), device);
   return quern::after(buffer, UOps{quern::store(buffer, flat)});
 }
 
@@ -75,7 +70,7 @@ std::vector<Tensor> run_loops(const std::string& name, const std::vector<KernelO
     params.push_back(UOp::make(Op::PARAM, m.dtype().ptr(elements), {}, std::ssize(memory)));
     memory.push_back(m);
   };
-  for (const KernelOutput& o : outputs) add(own_buffer(o.dtype, elements_of(o.shape), device));
+  for (const KernelOutput& o : outputs) add(new_buffer(o.dtype, elements_of(o.shape), device));
   std::vector<Shape> shapes;
   std::string key = gradient_name;
   for (const Tensor& x : inputs) {

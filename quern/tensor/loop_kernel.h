@@ -31,9 +31,6 @@ std::vector<Tensor> run_loops(const std::string& name, const std::vector<KernelO
                               const std::function<UOp(const UOps& memory)>& body,
                               const LoopGradient& gradient = {}, const std::string& gradient_name = {});
 
-// The tag of a BUFFER that run_loops() made.
-inline constexpr const char* kMadeByKernel = "made by a kernel";
-
 // Whether such a kernel can be made for x: all sizes are numbers, and no axis is cut over devices.
 bool can_run_loops(const Tensor& x);
 bool has_elements(const Tensor& x);  // it may have some
