@@ -65,6 +65,15 @@ Tensor nonzero(const Tensor& x, std::optional<int64_t> size, const Operand& fill
       .cast(detail::place_dtype(*std::ranges::max_element(sizes, {}, by_value)));
 }
 
+nb::object unique(const Tensor& x, bool return_inverse, bool return_counts) {
+  const Tensor::Unique found = x.unique();
+  nb::list all;
+  all.append(nb::cast(found.values));
+  if (return_inverse) all.append(nb::cast(found.inverse));
+  if (return_counts) all.append(nb::cast(found.counts));
+  return nb::len(all) == 1 ? nb::object(all[0]) : nb::object(nb::tuple(all));
+}
+
 }  // namespace
 
 void bind_indexing(TensorClass& tensor) {
@@ -98,6 +107,12 @@ void bind_indexing(TensorClass& tensor) {
              "Where the sorted values are.");
   tensor.def("topk", &Tensor::topk, "k"_a, "dim"_a = -1, "largest"_a = true, "sorted_"_a = true,
              "The k greatest (or least) values and where they are.");
+  tensor.def(
+      "unique", &unique, "return_inverse"_a = false, "return_counts"_a = false,
+      "The different values in order, NaN last; on request, which of them each element is, and how often "
+      "there is each. Runs.");
+  tensor.def("searchsorted", &Tensor::searchsorted, "values"_a, "right"_a = false,
+             "How many elements of this sorted tensor are below each of the values; right: or equal to it.");
 }
 
 }  // namespace quern::python

@@ -64,6 +64,11 @@ def one_hot(classes):
     return lambda x: (x[..., None] == np.arange(classes)).astype(np.int32)
 
 
+def all_of_unique(x):
+    values, inverse, counts = np.unique(x, return_inverse=True, return_counts=True)
+    return [values, inverse.reshape(x.shape).astype(np.int32), counts.astype(np.int32)]
+
+
 TABLE = [
     op("gather", lambda x, i: x.gather(1, i), gather(1), X, COLUMNS, **TYPES, smoke=True),
     op("gather", lambda x, i: x.gather(0, i), gather(0), X, ROWS),
@@ -92,6 +97,14 @@ TABLE = [
     op("masked_select", lambda x, m: x.masked_select(m, size=12, fill_value=-1), lambda x, m: first_rows(x[m], 12, -1), X, MASK,
        dtypes="int8 float32 float64"),
     op("masked_select", lambda x, m: x.masked_select(m, size=4), lambda x, m: first_rows(x[m], 4, 0), X, MASK),
+    op("unique", None, np.unique, between(0, 5, 3, 17), dtypes=f"bool {INTS} {FLOATS}", grad=False),
+    op("unique", lambda x: x.unique(return_inverse=True, return_counts=True), all_of_unique, between(-3, 3, 5, 9),
+       dtypes="int8 int64 float32", grad=False),
+    op("unique", None, np.unique, given([0.5, np.nan, -np.inf, np.nan, 0.5]), dtypes="float64", grad=False),
+    op("searchsorted", None, lambda x, v: np.searchsorted(x, v).astype(np.int32), given([-1.0, 0.0, 0.0, 2.0, 5.0]), between(-2, 6, 3, 7),
+       dtypes="int32 float32 float64", out="int32"),
+    op("searchsorted", lambda x, v: x.searchsorted(v, right=True), lambda x, v: np.searchsorted(x, v, "right").astype(np.int32),
+       given([-1.0, 0.0, 0.0, 2.0, np.nan]), given([np.nan, 0.0, -np.inf, 7.0]), dtypes="float64", out="int32"),
     op("nonzero", None, lambda x: np.argwhere(x).astype(np.int32), between(0, 2, 3, 7), dtypes="bool int8 uint64", out="int32"),
     op("nonzero", None, lambda x: np.argwhere(x).astype(np.int32), given([0.0, -0.0, np.nan, 2.0]), dtypes="float64", out="int32"),
     op("nonzero", lambda x: x.nonzero(size=10, fill_value=-1), lambda x: first_rows(np.argwhere(x), 10, -1), between(0, 2, 2, 3),

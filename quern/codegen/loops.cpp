@@ -130,6 +130,65 @@ UOp barrier_to_loop(const UOps& effects) {
   return closed.size() == 1 ? closed[0] : UOp::make(Op::END, dtypes::void_, closed);
 }
 
+// ---- loops of threads
+
+constexpr int64_t kPartsOfThread = 4;     // so that none waits long for the last
+constexpr double kStepsOfThread = 32768;  // nodes that run in the time in which threads are woken
+
+// The loop around all of the kernel, if its steps are said to be independent of each other.
+UOp independent_loop(const UOp& program) {
+  if (program.src().size() != 1 || program.src(0).op() != Op::END) return {};
+  for (const UOp& r : program.src(0).src().subspan(1))
+    if (r.op() == Op::RANGE && r.arg().range().kind == AxisKind::GLOBAL && r.src(0).ranges().empty())
+      return r;
+  return {};
+}
+
+double steps_of(const UOp& program) {
+  double steps = 0;
+  walk(program, [&](const UOp& u) {
+    if (!is_elementwise(u.op()) && u.op() != Op::LOAD && u.op() != Op::STORE) return;
+    double times = 1;
+    for (const UOp& r : u.ranges()) times *= std::max(1.0, static_cast<double>(r.src(0).vmax()));
+    steps += times;
+  });
+  return steps;
+}
+
+// GLOBAL n  ->  THREAD t around a loop over its share.
+UOp spread_over_threads(const UOp& program, const DeviceSpec& spec) {
+  const UOp range = independent_loop(program);
+  if (!range || !range.src(0).is_int_const()) return program;
+  bool has_threads = false;
+  int64_t next = 0;
+  walk(program, [&](const UOp& u) {
+    if (u.op() != Op::RANGE) return;
+    has_threads |= u.arg().range().kind == AxisKind::THREAD;
+    next = std::max(next, u.arg().range().id + 1);
+  });
+  const auto n = static_cast<int64_t>(range.src(0).int_value());
+  const double work = steps_of(program) / kStepsOfThread;
+  const int64_t parts =
+      std::min({n, spec.compute_units * kPartsOfThread, static_cast<int64_t>(std::min(work, 1e9))});
+  if (has_threads || spec.compute_units < 2 || parts < 2) return program;
+  const int64_t share = (n + parts - 1) / parts, threads = (n + share - 1) / share;
+  const UOp thread = UOp::range(threads, range.arg().range().id, AxisKind::THREAD);
+  const UOp count = n % share == 0 ? UOp::index(share) : quern::min(UOp::index(share), n - thread * share);
+  const UOp step = UOp::range(count, next);
+  return rebuild(program, [&](const UOp& u, const UOps& sources) -> UOp {
+    if (same(u, range)) return thread * share + step;
+    if (u.op() != Op::END && u.op() != Op::AFTER) return {};
+    UOps now;
+    for (size_t i = 0; i < sources.size(); i++) {
+      if (!same(u.src(i), range))
+        now.push_back(sources[i]);
+      else
+        now.insert(now.end(), {thread, step});
+    }
+    return u.with_src(now);
+  });
+}
+
 }  // namespace
 
 UOp simplify_loops(const UOp& program, OpSet of) {
@@ -164,6 +223,7 @@ UOp kinds_to_loops(const UOp& program, const DeviceSpec& spec) {
     result = rebuild(result, [](const UOp& u, const UOps& sources) -> UOp {
       return u.op() == Op::BARRIER && !sources.empty() ? barrier_to_loop(sources) : UOp();
     });
+  if (!workgroups) result = spread_over_threads(result, spec);
   return rebuild(result, [&](const UOp& u, const UOps& sources) -> UOp {
     if (u.op() != Op::RANGE) return {};
     const RangeArg arg = u.arg().range();

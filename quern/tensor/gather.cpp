@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "quern/tensor/sort_kernel.h"
 #include "quern/tensor/support.h"
 
 namespace quern {
@@ -209,10 +210,13 @@ Tensor Tensor::masked_fill(const Tensor& mask, const Operand& value) const {
 namespace {
 // The places of the true elements of a flat mask, in order. Runs, because their number is a size.
 Tensor places_of(const Tensor& mask) {
-  const auto count = mask.sum({}, false, dtypes::int64).item<int64_t>();
+  const Tensor kept = mask.contiguous();  // it is gone over twice
+  const auto count = kept.sum({}, false, dtypes::int64).item<int64_t>();
   if (count == 0) return Tensor::zeros({0}, {.dtype = dtypes::int64});
+  if (detail::can_run_loops(kept))
+    return detail::true_places(kept, count, kept.size(0).value() > INT32_MAX ? dtypes::int64 : dtypes::int32);
   const Tensor so_far =
-      mask.cast(dtypes::int64).cumsum(0);  // the k-th true one is behind all with so_far <= k
+      kept.cast(dtypes::int64).cumsum(0);  // the k-th true one is behind all with so_far <= k
   return so_far.le(detail::iota(count, dtypes::int64).unsqueeze(1)).sum(1, false, dtypes::int64);
 }
 }  // namespace
@@ -222,7 +226,9 @@ Tensor Tensor::masked_select(const Tensor& mask) const {
     throw DTypeError(fmt::format("masked_select: the mask must be bool, given {}", detail::text(mask)));
   const Shape shape = detail::broadcast_shape("masked_select", {*this, mask});
   const Tensor places = places_of(detail::broadcast_to("masked_select", mask, shape).flatten());
-  return detail::gather_axes(detail::broadcast_to("masked_select", *this, shape).flatten(), {{0, places}});
+  const Tensor values = detail::broadcast_to("masked_select", *this, shape).flatten();
+  if (places.size(0) != Dim(0) && detail::can_run_loops(values)) return detail::picked(values, places);
+  return detail::gather_axes(values, {{0, places}});
 }
 
 Tensor Tensor::nonzero() const {

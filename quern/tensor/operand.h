@@ -108,6 +108,10 @@ View Tensor::operator()(Indices&&... indices) const {
   return View(*this, std::vector<Index>{Index(std::forward<Indices>(indices))...});
 }
 
+struct Tensor::Unique {
+  Tensor values, inverse, counts;
+};
+
 struct Tensor::Svd {
   Tensor u, s, vh;
 };

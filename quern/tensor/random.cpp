@@ -11,6 +11,7 @@
 #include "quern/ir/fork.h"
 #include "quern/tensor/assign.h"
 #include "quern/tensor/random.h"
+#include "quern/tensor/sort_kernel.h"
 #include "quern/tensor/support.h"
 #include "quern/tensor/training.h"
 
@@ -237,9 +238,12 @@ Tensor Tensor::multinomial(int64_t samples, bool replacement) const {
   if (replacement || samples == 1) {
     // How many of the running sums, as parts of the whole, are not above a random number.
     const Tensor sums = weights.cumsum(1), parts = sums / sums.shrink({std::nullopt, {{n - 1, n}}});
-    result =
-        rand({samples, rows, 1}, {dtypes::float32}).ge(parts).sum(2, false, dtypes::int32).minimum(n - 1);
-    result = result.transpose(0, 1);
+    const Tensor at = rand({samples, rows, 1}, {dtypes::float32});
+    if (n > 0 && detail::can_run_loops(parts))
+      result = detail::places_in_sorted(parts, at.squeeze(2).transpose(0, 1), true, dtypes::int32);
+    else
+      result = at.ge(parts).sum(2, false, dtypes::int32).transpose(0, 1);
+    result = result.minimum(n - 1);
   } else {
     // The greatest log(u) / weight, as often as samples are asked for (Efraimidis and Spirakis), also for u =
     // 0.

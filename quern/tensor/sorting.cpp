@@ -1,6 +1,9 @@
 // Sorting. NaN is greater than every number, as in PyTorch and NumPy; equal elements keep their order.
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "quern/tensor/sort_kernel.h"
 #include "quern/tensor/support.h"
 
 namespace quern {
@@ -8,9 +11,10 @@ namespace {
 
 using detail::select;
 
-// Short axes are sorted by counting, for each element, those that come before it; long ones by a bitonic
-// network.
-constexpr int64_t kCounted = 512;
+// Very short axes are sorted by counting, for each element, those that come before it; others digit by digit
+// (sort_kernel.h). What no kernel can be made for, longer axes of it by a bitonic network.
+constexpr int64_t kFewest = 32, kCounted = 512;
+constexpr int64_t kSelected = 4;  // a fourth is selected, then sorted; more than that is all sorted
 constexpr int64_t kMostSorted = int64_t{1} << 30;  // places are numbered up to the next power of two
 
 struct Sorted {
@@ -100,6 +104,12 @@ std::pair<Tensor, Tensor> Tensor::sort(int64_t axis, bool descending) const {
         fmt::format("sort: axis {} of {} has more than 2^30 elements", axis, shape_text(shape())));
   if (n <= 1) return {detail::own_value(*this), zeros(shape(), {.dtype = default_int()})};
   const Tensor moved = transpose(at, -1);
+  if (detail::can_run_loops(*this) && detail::has_elements(*this)) {
+    const Tensor places =
+        n > kFewest ? detail::sorted_places(detail::sort_keys(moved.detach(), descending), detail::place_dtype(n))
+                    : by_counting(moved.detach(), descending).places.cast(detail::place_dtype(n));
+    return {detail::picked(moved, places).transpose(at, -1), places.transpose(at, -1)};
+  }
   const Sorted s = n <= kCounted ? by_counting(moved, descending) : by_network(moved, descending);
   return {s.values.transpose(at, -1), s.places.transpose(at, -1).cast(detail::place_dtype(n))};
 }
@@ -112,10 +122,68 @@ std::pair<Tensor, Tensor> Tensor::topk(int64_t k, int64_t axis, bool largest, bo
   const Dim n = size(at);
   if (k < 0 || k > detail::value_now(n.uop()).value_or(n.max()))
     throw ValueError(fmt::format("topk: k is {}, axis {} has {} elements", k, at, n.text()));
+  if (const int64_t most = n.max(); k > 0 && most > kFewest && most / k >= kSelected && most <= kMostSorted &&
+      detail::can_run_loops(*this) && detail::has_elements(*this)) {
+    const Tensor moved = transpose(at, -1);
+    const detail::SortKeys keys = detail::sort_keys(moved.detach(), largest);
+    const Tensor some = detail::least_places(keys, k, detail::place_dtype(n));  // of equal ones the first is first
+    const Tensor order = detail::sorted_places({detail::picked(keys.keys, some), keys.bits}, detail::place_dtype(n));
+    const Tensor places = detail::picked(some, order);
+    return {detail::picked(moved, places).transpose(at, -1), places.transpose(at, -1)};
+  }
   const auto [values, places] = sort(at, largest);
   std::vector<std::optional<std::pair<Dim, Dim>>> bounds(static_cast<size_t>(ndim()));
   bounds[static_cast<size_t>(at)] = {0, k};
   return {values.shrink(bounds), places.shrink(bounds)};
+}
+
+namespace {
+void need_whole(const char* who, const Tensor& x) {
+  (void)detail::int_shape(who, x);
+  if (!detail::can_run_loops(x))
+    throw DeviceError(fmt::format("{}: a tensor of shape {} is sharded; gather it first with to()", who,
+                                  shape_text(x.shape())));
+}
+}  // namespace
+
+Tensor::Unique Tensor::unique() const {
+  need_whole("unique", *this);
+  const DType index = default_int();
+  const Tensor x = detach().flatten();
+  const int64_t n = x.size(0).value();
+  if (n > kMostSorted)
+    throw ShapeError(fmt::format("unique: {} has more than 2^30 elements", shape_text(shape())));
+  if (n == 0) return {x, zeros(shape(), {.dtype = index}), zeros({0}, {.dtype = index})};
+  const detail::SortKeys keys = detail::sort_keys(x, false);
+  const Tensor places = detail::sorted_places(keys, index), sorted = detail::picked(keys.keys, places);
+  const Tensor begins = cat({ones({1}, {.dtype = dtypes::bool_}),
+                             detail::part(sorted, 0, 1, n).ne(detail::part(sorted, 0, 0, n - 1))})
+                            .contiguous();
+  const auto count = begins.sum({}, false, dtypes::int64).item<int64_t>();
+  const Tensor first = detail::true_places(begins, count, index);
+  const Tensor run = begins.cast(index).cumsum(0) - 1;
+  const Tensor ends = cat({detail::part(first, 0, 1, count), full({1}, n, {.dtype = index})});
+  return {detail::picked(x, detail::picked(places, first)),
+          detail::put_back(run.cast(index), places, n).reshape(shape()), ends - first};
+}
+
+Tensor Tensor::searchsorted(const Tensor& values, bool right) const {
+  detail::need_axes("searchsorted", *this, 1);
+  need_whole("searchsorted", *this);
+  need_whole("searchsorted", values);
+  const DType index = default_int(), dtype = detail::common_dtype(*this, values);
+  const Tensor x = detach().cast(dtype);
+  Tensor wanted = values.detach().cast(dtype);
+  bool alike = ndim() == 1 || ndim() == values.ndim();
+  for (int64_t a = 0; alike && a + 1 < ndim(); a++) alike = size(a) == values.size(a);
+  if (!alike)
+    throw ShapeError(
+        fmt::format("searchsorted: values of shape {} in {}: all axes but the last must be alike, or "
+                    "there must be one axis to search in",
+                    shape_text(values.shape()), shape_text(shape())));
+  if (size(-1) == Dim(0) || !detail::has_elements(values)) return zeros(values.shape(), {.dtype = index});
+  if (ndim() == 1) wanted = wanted.flatten();
+  return detail::places_in_sorted(x, wanted, right, index).reshape(values.shape());
 }
 
 }  // namespace quern

@@ -161,6 +161,13 @@ class Tensor {
   std::pair<Tensor, Tensor> sort(int64_t axis = -1,
                                  bool descending = false) const;  // values, indices; stable
   Tensor argsort(int64_t axis = -1, bool descending = false) const;
+  struct Unique;  // values, inverse, counts
+  // The different elements from the least to the greatest, NaN last and once, which of them each element is
+  // (in the shape of this tensor), and how often there is each. Runs: their number depends on the values.
+  Unique unique() const;
+  // For each of the values, how many elements of this tensor, sorted along its last axis, are below it;
+  // `right`: or equal to it. The other axes are those of the values, or there are none.
+  Tensor searchsorted(const Tensor& values, bool right = false) const;
   std::pair<Tensor, Tensor> topk(int64_t k, int64_t axis = -1, bool largest = true, bool sorted = true) const;
 
   // ---- Elementwise: the dtypes are promoted, numbers take the dtype of the tensor, shapes are broadcast

@@ -80,7 +80,7 @@ TEST(Sorts, Gradients) {
   expect_all_gradients(rows);
 }
 
-// Ties, NaN and infinities, by counting and by the network.
+// Ties, NaN and infinities, by counting and digit by digit.
 TEST(Sorts, TiesAndNaN) {
   std::mt19937_64 random = generator("ties");
   const Number inf = std::numeric_limits<Number>::infinity();
@@ -94,6 +94,25 @@ TEST(Sorts, TiesAndNaN) {
       EXPECT_EQ(difference(array_of(sorted), want[0], {}), "") << n;
       EXPECT_EQ(difference(array_of(places), want[1], {}), "") << n;
     }
+}
+
+TEST(Sorts, UniqueElements) {
+  const Tensor x = Tensor::from<float>({2, 0.5, -0.0F, 2, 0, 2}, Shape{2, 3});
+  EXPECT_EQ(x.unique().values.to_vector<float>(), (std::vector<float>{0, 0.5, 2}));
+  EXPECT_EQ(x.unique().inverse.to_vector<int32_t>(), (std::vector<int32_t>{2, 1, 0, 2, 0, 2}));
+  EXPECT_EQ(x.unique().counts.to_vector<int32_t>(), (std::vector<int32_t>{2, 1, 3}));
+  EXPECT_EQ(Tensor::zeros({0}).unique().values.numel(), Dim(0));
+}
+
+TEST(Sorts, PlacesInSorted) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const Tensor x = Tensor::from<float>({-1, 0, 0, 3, nan}), v = Tensor::from<float>({0, -2, 9, nan});
+  EXPECT_EQ(x.searchsorted(v).to_vector<int32_t>(), (std::vector<int32_t>{1, 0, 4, 4}));
+  EXPECT_EQ(x.searchsorted(v, true).to_vector<int32_t>(), (std::vector<int32_t>{3, 0, 4, 5}));
+  const Tensor rows = Tensor::from<int64_t>({1, 2, 10, 20}, Shape{2, 2});
+  EXPECT_EQ(rows.searchsorted(Tensor::from<int64_t>({2, 2}, Shape{2, 1})).to_vector<int32_t>(),
+            (std::vector<int32_t>{1, 0}));
+  EXPECT_THROW(rows.searchsorted(v), ShapeError);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <memory>
 #include <numeric>
 #include <set>
@@ -11,6 +12,7 @@
 #include "quern/ir/eval.h"
 #include "quern/ir/movement.h"
 #include "quern/ir/node_map.h"
+#include "quern/runtime/device.h"
 
 namespace quern::reference {
 namespace {
@@ -118,9 +120,11 @@ class Evaluator {
 
   Value value_of(const UOp& root) {
     // The walk keeps no handles: the caller holds the root.
-    walk(root, [&](const UOp& u) {
-      if (!values_.contains(u.node())) values_[u.node()] = compute(u);
-    });
+    walk(
+        root, [](const UOp& u) { return u.op() != Op::SINK; },  // kernels are run, not computed node by node
+        [&](const UOp& u) {
+          if (!values_.contains(u.node())) values_[u.node()] = compute(u);
+        });
     const Shared& result = values_[root.node()];
     if (!result) refuse(root, "it has no value");
     return {result->shape, result->elements};
@@ -167,6 +171,7 @@ class Evaluator {
       case Op::COPY: return values_[u.src(0).node()];
       case Op::NOOP: return u.src().empty() ? nullptr : values_[u.src(0).node()];
       case Op::AFTER: return after_stores(u);
+      case Op::CALL: run_kernel(u); return nullptr;
       case Op::REDUCE: return u.arg().reduce().op == Op::NOOP ? nullptr : reduced(u, 0);
       case Op::GETTUPLE: {
         const auto i = static_cast<size_t>(u.arg().integer());
@@ -246,6 +251,42 @@ class Evaluator {
     return result;
   }
 
+  // ---- kernels
+
+  // By INTERP, on copies of its arguments.
+  void run_kernel(const UOp& call) {
+    std::vector<std::vector<std::byte>> memory;
+    std::vector<Argument> arguments;
+    for (const UOp& argument : call.src().subspan(1)) {
+      const Tensor& value = of(argument);
+      const auto width = static_cast<size_t>(argument.dtype().bytes());
+      memory.emplace_back(value.elements.size() * width);
+      for (size_t i = 0; i < value.elements.size(); i++) {
+        const uint64_t bits = to_bits(value.elements[i], argument.dtype());
+        std::memcpy(memory.back().data() + i * width, &bits, width);
+      }
+    }
+    for (std::vector<std::byte>& m : memory) arguments.push_back({m.data(), std::ssize(m)});
+    Device::get("INTERP").compile(call.src(0))->run(arguments, variables_);
+    std::vector<std::vector<Const>>& results = kernels_[call.node()];
+    for (size_t k = 0; k < memory.size(); k++) {
+      const DType dtype = call.src(k + 1).dtype();
+      const auto width = static_cast<size_t>(dtype.bytes());
+      results.emplace_back();
+      for (size_t i = 0; i * width < memory[k].size(); i++) {
+        uint64_t bits = 0;
+        std::memcpy(&bits, memory[k].data() + i * width, width);
+        results.back().push_back(from_bits(bits, dtype));
+      }
+    }
+  }
+  // Which of the arguments of a CALL is this memory, all of it; -1: none.
+  static std::ptrdiff_t argument_of(const UOp& call, const UOp& memory) {
+    for (size_t i = 1; i < call.src().size(); i++)
+      if (written_memory(call.src(i)) == memory) return static_cast<std::ptrdiff_t>(i) - 1;
+    return -1;
+  }
+
   // ---- stores
 
   using Stores = std::vector<const UOp*>;
@@ -270,6 +311,9 @@ class Evaluator {
       } else if (u->op() == Op::STORE && written_memory(u->src(0)) == memory && !seen.contains(u->node())) {
         tasks.push_back({u, true});
         tasks.push_back({&u->src(0), false});
+      } else if (u->op() == Op::CALL && argument_of(*u, memory) >= 0 && !seen.contains(u->node())) {
+        tasks.push_back({u, true});
+        tasks.push_back({&u->src(static_cast<size_t>(argument_of(*u, memory)) + 1), false});
       }
     }
   }
@@ -309,6 +353,10 @@ class Evaluator {
     const auto elements = std::ssize(contents);
     before.insert(before.end(), stores.begin(), stores.end());
     for (const UOp* store : before) {
+      if (store->op() == Op::CALL) {
+        contents = kernels_.at(store->node()).at(static_cast<size_t>(argument_of(*store, memory)));
+        continue;
+      }
       const Array<int64_t> at = positions(store->src(0), elements);
       const Tensor& value = of(store->src(1));
       if (at.shape != value.shape) refuse(*store, "its shapes differ");
@@ -392,6 +440,7 @@ class Evaluator {
   const Contents& contents_;
   Variables variables_;
   std::unordered_map<const detail::Node*, Shared> values_;
+  std::unordered_map<const detail::Node*, std::vector<std::vector<Const>>> kernels_;  // what CALLs left
 };
 
 // FUNCTIONs give way to their bodies, with the arguments in place of the PARAMs, the innermost first.

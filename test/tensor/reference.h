@@ -2,8 +2,8 @@
 // scheduler and devices. Tests and fuzzers compare with it.
 //
 // Memory is a value here: a BUFFER holds what `contents` says, for ever; AFTER(memory, STOREs) is that memory
-// with the stores written into it, in order. A device has to give the same results, by running things in the
-// right order.
+// with the stores written into it, in order, and what a kernel that is called makes of it is what INTERP
+// makes. A device has to give the same results, by running things in the right order.
 #pragma once
 
 #include <functional>
