@@ -22,6 +22,7 @@ bool same_dims(const Dim& a, const Dim& b);
 Dim sum_of(const Dim& a, const Dim& b);
 Dim difference(const Dim& a, const Dim& b);
 Dim product(const Dim& a, const Dim& b);
+Dim product_of(const Shape& sizes);
 Dim ceil_div(const Dim& a, int64_t b);
 Ints int_shape(const char* who, const Tensor& x);  // ShapeError when a size is symbolic
 int64_t int_size(const char* who, const Tensor& x, int64_t axis);
