@@ -156,7 +156,7 @@ Shares shares(const Put& p, const Tensor& g) {
   const Tensor of_x = p.x.eq(p.result), of_source = p.source.eq(at_places(p, p.result));
   const Tensor count =
       detail::put("gradient", of_x.cast(g.dtype()), p.index, of_source.cast(g.dtype()), Op::ADD);
-  return {of_x, of_source, g / count};
+  return {of_x, of_source, g / count.maximum(1)};
 }
 
 }  // namespace
