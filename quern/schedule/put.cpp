@@ -183,6 +183,26 @@ UOp put_in_place(Puts& puts, const UOp& target, const UOp& value) {
   return called(puts, tuple, memory, device);
 }
 
+bool is_used_in(const UOp& memory, const UOp& u) {
+  bool found = false;
+  walk(u, [&](const UOp& node) { found |= same(node, memory); });
+  return found;
+}
+
+// Memory that nothing else is in is where it is put.
+UOp put_into_memory(Puts& puts, const UOp& after) {
+  if (after.src().size() != 2 || after.src(1).op() != Op::STORE) return {};
+  const UOp &memory = after.src(0), &target = after.src(1).src(0), &value = after.src(1).src(1);
+  const UOp tuple = tuple_of(value);
+  if (!tuple || places_form(tuple).count == 1 || (memory.op() != Op::BUFFER && memory.op() != Op::PARAM) ||
+      !same(under_reshapes(target), memory) || !is_whole_memory(target) || is_used_in(memory, tuple))
+    return {};
+  const UOp device = device_of(tuple);
+  if (!device || memory.device() != device.arg().texts()) return {};
+  const UOp x = quern::after(memory, UOps{store(reshape(memory, tuple.src(1).shape()), tuple.src(1))});
+  return quern::after(x, UOps{called(puts, tuple, x, device)});
+}
+
 UOp put_in_own_memory(Puts& puts, const UOp& get, const UOp& tuple) {
   if (!is_put(tuple)) return {};
   const UOp device = device_of(tuple);
@@ -195,9 +215,11 @@ UOp written_out(const UOp&, const UOp& tuple) { return is_put(tuple) ? tuple.src
 
 const Pat put() { return op(Op::GETTUPLE, {op(Op::TUPLE).as("tuple")}).as("get"); }
 
-// Stores before what they store.
+// Memory before stores, and stores before what they store.
 const Rules by_kernels = [] {
   return RuleList{
+      {op(Op::AFTER).as("after"), put_into_memory,
+       "memory after a store of values that are put -> memory after a kernel that puts them"},
       {op(Op::STORE, {var("target"), var("value")}), put_in_place,
        "values put where they are stored -> a kernel that puts them"},
       {put(), put_in_own_memory, "values that are put -> memory after a kernel that puts them"},

@@ -6,8 +6,8 @@
 //   ...)) STORE(x, GETTUPLE(TUPLE(y, x, index, source), 0))  ->  CALL(SINK, x, index, source): only what is
 //   put is written
 //
-// Where it cannot (several devices, nothing that is on a device), and where each place gets one value at
-// most, it is y.
+// A store of all of a buffer that is used for nothing else has the kernel put there, too. Where it cannot
+// (several devices, nothing that is on a device), and where each place gets one value at most, it is y.
 #pragma once
 
 #include "quern/schedule/schedule.h"

@@ -241,6 +241,68 @@ Tensor in_three(const Tensor& value, const Shape& shape, size_t first, size_t en
   return value.reshape(own).expand(wanted).reshape(three);
 }
 
+// For each element that the indices pick its place in x, all axes counted as one; one that is out of range is
+// no place, nor is it one counted from the end.
+Tensor places_in_order(const Tensor& x, const std::vector<Index>& list) {
+  struct Axis {
+    std::optional<Tensor> place;  // along the axis, times how far its elements are apart; none: a new axis
+    Dim size = 1;
+  };
+  std::vector<Axis> kept;  // in the order of the result
+  std::vector<Tensor> tensors, strides;
+  std::vector<Dim> sizes;
+  size_t first = 0;  // axes kept in front of the first tensor
+  bool neighbours = true;
+  Tensor all = detail::number(0, dtypes::int64, {}), inside = detail::number(true, dtypes::bool_, {});
+  std::vector<Index> without = list;
+  for (Index& index : without)
+    if (std::holds_alternative<Tensor>(index.value)) index = Slice{};
+  (void)picked(x, without);  // integers that are out of bounds are an error
+  std::optional<size_t> last;
+  int64_t own = 0;
+  for (const Index& index : list) {
+    if (std::holds_alternative<NewAxis>(index.value)) {
+      kept.push_back({});
+      continue;
+    }
+    const Dim size = x.size(own), stride = detail::places_of_axes(x, own, 1).inner;
+    own++;
+    const Tensor step = Tensor::from_dim(stride, dtypes::int64);
+    if (const auto* t = std::get_if<Tensor>(&index.value)) {
+      if (tensors.empty()) first = kept.size();
+      neighbours &= !last || *last == kept.size();
+      last = kept.size();
+      tensors.push_back(*t);
+      strides.push_back(step);
+      sizes.push_back(size);
+      continue;
+    }
+    const Tensor along = picked(detail::iota(size, dtypes::int64), {index}) * step;
+    if (along.ndim() == 0)
+      all = all + along;
+    else
+      kept.push_back({along, along.size(0)});
+  }
+  if (!neighbours) first = 0;
+  const Shape together = detail::broadcast_shape("index", tensors);
+  const size_t axes = kept.size() + together.size();
+  auto spread = [&](const Tensor& t, size_t at) {
+    const Shape own_sizes = t.shape();
+    Shape shape(axes, Dim(1));
+    for (size_t i = 0; i < own_sizes.size(); i++) shape[at + i] = own_sizes[i];
+    return t.reshape(shape);
+  };
+  for (size_t i = 0; i < kept.size(); i++)
+    if (kept[i].place) all = all + spread(*kept[i].place, i < first ? i : i + together.size());
+  for (size_t i = 0; i < tensors.size(); i++) {
+    const Tensor index =
+        spread(detail::broadcast_to("index", detail::wrapped(tensors[i], sizes[i]), together), first);
+    inside = inside & index.ge(0) & index.lt(Tensor::from_dim(sizes[i], dtypes::int64));
+    all = all + index * strides[i];
+  }
+  return inside.where(all, std::numeric_limits<int64_t>::min());
+}
+
 // x with the value where the indices say; of several values for one place the last one stays.
 Tensor with_put(const Tensor& x, const std::vector<Index>& list, const Operand& value) {
   std::vector<std::pair<int64_t, Tensor>> tensors;
@@ -272,11 +334,7 @@ Tensor with_put(const Tensor& x, const std::vector<Index>& list, const Operand& 
                        Op::NOOP)
         .reshape(x.shape());
   }
-  // The places that are written, as numbers. An index that is out of range picks 0, which is no number here:
-  // it becomes a place that is not there.
-  const Tensor numbers = (detail::iota(x.numel(), dtypes::int64) + 1).reshape(x.shape());
-  const Tensor found = picked(numbers, list);
-  const Tensor places = found.eq(0).where(std::numeric_limits<int64_t>::max(), found - 1);
+  const Tensor places = places_in_order(x, list);
   const Tensor source = detail::to_write("set", value, x.dtype(), places.shape());
   return x.flatten().scatter(0, places.flatten(), source.flatten()).reshape(x.shape());
 }
