@@ -16,6 +16,7 @@ namespace {
 
 // ---- the kernel
 
+constexpr int64_t kLine = 64;              // bytes
 constexpr int64_t kStepsOfThread = 16384;  // values that are put in the time in which threads are woken
 
 // The source and the indices are memory or constants; x is argument 0.
@@ -82,7 +83,10 @@ class PutKernel {
     }
     const int64_t steps = form_.outer * form_.count * form_.inner;
     const int64_t wanted = std::min(spec_.compute_units, steps / kStepsOfThread);
-    const int64_t by_outer = divisor(form_.outer, wanted), by_inner = divisor(form_.inner, wanted);
+    // Threads that share a row have whole lines of the cache each.
+    const int64_t lines = form_.inner * dtype_.bytes() / kLine;
+    const int64_t by_outer = divisor(form_.outer, wanted),
+                  by_inner = divisor(form_.inner, std::min(wanted, lines));
     const bool outside = by_outer >= by_inner;
     const int64_t threads = std::max<int64_t>(1, outside ? by_outer : by_inner);
     const UOp thread = loop(threads, AxisKind::THREAD);

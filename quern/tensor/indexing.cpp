@@ -244,11 +244,8 @@ Tensor in_three(const Tensor& value, const Shape& shape, size_t first, size_t en
 // For each element that the indices pick its place in x, all axes counted as one; one that is out of range is
 // no place, nor is it one counted from the end.
 Tensor places_in_order(const Tensor& x, const std::vector<Index>& list) {
-  struct Axis {
-    std::optional<Tensor> place;  // along the axis, times how far its elements are apart; none: a new axis
-    Dim size = 1;
-  };
-  std::vector<Axis> kept;  // in the order of the result
+  // In the order of the result: places along the axis, times how far they are apart; none for a new axis.
+  std::vector<std::optional<Tensor>> kept;
   std::vector<Tensor> tensors, strides;
   std::vector<Dim> sizes;
   size_t first = 0;  // axes kept in front of the first tensor
@@ -262,7 +259,7 @@ Tensor places_in_order(const Tensor& x, const std::vector<Index>& list) {
   int64_t own = 0;
   for (const Index& index : list) {
     if (std::holds_alternative<NewAxis>(index.value)) {
-      kept.push_back({});
+      kept.emplace_back();
       continue;
     }
     const Dim size = x.size(own), stride = detail::places_of_axes(x, own, 1).inner;
@@ -281,7 +278,7 @@ Tensor places_in_order(const Tensor& x, const std::vector<Index>& list) {
     if (along.ndim() == 0)
       all = all + along;
     else
-      kept.push_back({along, along.size(0)});
+      kept.emplace_back(along);
   }
   if (!neighbours) first = 0;
   const Shape together = detail::broadcast_shape("index", tensors);
@@ -293,7 +290,7 @@ Tensor places_in_order(const Tensor& x, const std::vector<Index>& list) {
     return t.reshape(shape);
   };
   for (size_t i = 0; i < kept.size(); i++)
-    if (kept[i].place) all = all + spread(*kept[i].place, i < first ? i : i + together.size());
+    if (kept[i]) all = all + spread(*kept[i], i < first ? i : i + together.size());
   for (size_t i = 0; i < tensors.size(); i++) {
     const Tensor index =
         spread(detail::broadcast_to("index", detail::wrapped(tensors[i], sizes[i]), together), first);
@@ -322,11 +319,10 @@ Tensor with_put(const Tensor& x, const std::vector<Index>& list, const Operand& 
     shape.erase(shape.begin() + first, shape.begin() + first + axes);
     const Shape of_index = index.shape();
     shape.insert(shape.begin() + first, of_index.begin(), of_index.end());
-    const Tensor written = detail::to_write("set", value, x.dtype(), shape);  // checks
+    (void)detail::to_write("set", value, x.dtype(), shape);  // checks
     const Tensor plain = value.is_tensor() && value.tensor().ndim() <= std::ssize(shape)
                              ? detail::to_write("set", value, x.dtype(), value.tensor().shape())
                              : detail::to_write("set", value, x.dtype(), {});
-    (void)written;
     const auto f = static_cast<size_t>(first);
     const detail::PlacesOf of = detail::places_of_axes(x, first, axes);
     return detail::put("set", x.reshape({of.outer, of.places, of.inner}),
