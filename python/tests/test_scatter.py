@@ -77,6 +77,14 @@ def test_views_are_written():
     assert x.tolist() == [[50, 1, 2, 3], [50, 5, 6, 7], [50, -1, -1, -1]]
 
 
+def test_indices_without_a_sign():
+    x = Tensor([1.0, 2, 3, 4]).realize()
+    index = Tensor(np.array([2**64 - 1, 3, 4, 2**63], np.uint64))
+    assert x.scatter(0, index, Tensor([5.0, 6, 7, 8])).tolist() == [1, 2, 3, 6]
+    x[Tensor([255, 1, 1], dtype="uint8")] = 9.0
+    assert x.tolist() == [1, 9, 3, 4]
+
+
 def test_masks_with_a_number():
     x = Tensor(np.arange(6.0)).reshape(2, 3).realize()
     mask = Tensor([True, False])

@@ -33,7 +33,8 @@ class PutKernel {
     open_loops();
     const UOp place =
         read(index_, position(form_.one_outer_of_index, false, form_.one_inner_of_index)).cast(dtypes::index);
-    const UOp counted = where(place < 0, place + form_.places, place);
+    const bool is_unsigned = index_.dtype().base().is_unsigned();  // those from 2^63 on are nowhere
+    const UOp counted = is_unsigned ? place : where(place < 0, place + form_.places, place);
     const UOp is_there = (counted >= 0) & (counted < form_.places);
     // Without a branch: what is out of range writes back what is in the first place.
     const UOp at = where(is_there, counted, UOp::index(0));

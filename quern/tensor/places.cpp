@@ -58,6 +58,7 @@ Tensor put_by_sums(const char* who, const Tensor& x, const Tensor& index, const 
 
 Tensor wrapped(const Tensor& index, const Dim& size) {
   const Tensor i = index.cast(dtypes::int64);
+  if (index.dtype().is_unsigned()) return i;
   return i.lt(0).where(i + Tensor::from_dim(size, dtypes::int64), i);
 }
 

@@ -15,7 +15,9 @@ struct PlacesOf {
 };
 PlacesOf places_of_axes(const Tensor& x, int64_t first, int64_t axes);
 
-Tensor wrapped(const Tensor& index, const Dim& size);  // int64; negative ones from the end
+// int64; negative ones count from the end. Those of uint64 from 2^63 on become negative, and are places
+// nowhere.
+Tensor wrapped(const Tensor& index, const Dim& size);
 
 // y, which is what the indices pick from x, with a gradient that costs no more than y and x.
 Tensor as_picked(const Tensor& y, const Tensor& x, const PlacesOf& of, const Tensor& index);
