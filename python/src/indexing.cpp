@@ -74,6 +74,10 @@ nb::object unique(const Tensor& x, bool return_inverse, bool return_counts) {
   return nb::len(all) == 1 ? nb::object(all[0]) : nb::object(nb::tuple(all));
 }
 
+bool is_one(const Operand& x) {
+  return !x.is_tensor() && x.constant(dtypes::float64).value().as_float() == 1;
+}
+
 }  // namespace
 
 void bind_indexing(TensorClass& tensor) {
@@ -92,6 +96,20 @@ void bind_indexing(TensorClass& tensor) {
              "include_self"_a = true,
              "Elements of src combined where index says: 'sum', 'prod', 'mean', 'amax' or 'amin'.");
   tensor.def("index_select", &Tensor::index_select, "dim"_a, "index"_a, "Slices along an axis, by index.");
+  tensor.def(
+      "index_add",
+      [](const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source, const Operand& alpha) {
+        return x.index_add(dim, index, is_one(alpha) ? source : source * alpha);
+      },
+      "dim"_a, "index"_a, "source"_a, nb::kw_only(), "alpha"_a = 1,
+      "This with slices of source, times alpha, added to those along an axis that index names.");
+  tensor.def("index_copy", &Tensor::index_copy, "dim"_a, "index"_a, "source"_a,
+             "This with slices of source for those along an axis that index names; the last one stays.");
+  tensor.def("index_fill", &Tensor::index_fill, "dim"_a, "index"_a, "value"_a,
+             "This with a number in all slices along an axis that index names.");
+  tensor.def("bincount", &Tensor::bincount, "weights"_a = nb::none(), "minlength"_a = 0,
+             "How often each of 0, 1, ... occurs, or the sum of the weights there. Runs: its size depends on "
+             "the values.");
   tensor.def("masked_fill", &Tensor::masked_fill, "mask"_a, "value"_a, "The value where the mask is true.");
   tensor.def(
       "masked_select", &selected, "mask"_a, "size"_a = nb::none(), "fill_value"_a = 0,

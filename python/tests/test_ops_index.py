@@ -53,6 +53,18 @@ def scatter_reduce(dim, reduce, include_self=True):
     return compute
 
 
+def rows(dim, combine=lambda old, new: new):
+    """Each slice of src is put, or combined with what is there, in order."""
+    def compute(x, index, src):
+        result = x.copy()
+        to, come = np.moveaxis(result, dim, 0), np.moveaxis(src, dim, 0)
+        for k, i in enumerate(index):
+            to[i] = combine(to[i], come[k])
+        return result
+
+    return compute
+
+
 def first_rows(found, size, fill):
     """So many rows, the last of them fill."""
     rows = np.full((size, *found.shape[1:]), fill, found.dtype)
@@ -89,6 +101,19 @@ TABLE = [
     op("scatter_reduce", lambda x, i, s: x.scatter_reduce(1, i, s, "amax"), scatter_reduce(1, "amax"), X, COLUMNS, normal(3, 3),
        dtypes=INTS),
     op("scatter_reduce", lambda x, i, s: x.scatter_reduce(1, i, s, "sum"), scatter_reduce(1, "sum"), X, COLUMNS, normal(3, 3), dtypes=INTS),
+    op("index_add", lambda x, i, s: x.index_add(1, i, s), rows(1, np.add), X, PICK, normal(3, 4), dtypes=f"{INTS} {FLOATS}", smoke=True),
+    op("index_add", lambda x, i, s: x.index_add(0, i, s, alpha=3), rows(0, lambda old, new: old + 3 * new), X, PICK, normal(4, 7)),
+    op("index_add", lambda x, i, s: x.index_add(-2, i, s), rows(1, np.add), CUBE, PICK, normal(2, 4, 4)),
+    op("index_copy", lambda x, i, s: x.index_copy(0, i, s), rows(0), X, given(np.array([2, 0])), normal(2, 7), **TYPES),
+    op("index_copy", lambda x, i, s: x.index_copy(1, i, s), rows(1), X, PICK, normal(3, 4)),
+    op("index_fill", lambda x, i: x.index_fill(1, i, 2), lambda x, i: rows(1)(x, i, np.full((3, 4), 2, x.dtype)), X, PICK,
+       dtypes=f"{INTS} {FLOATS}"),
+    op("bincount", lambda x: x.bincount(), lambda x: np.bincount(x).astype(np.int32), between(0, 9, 40), dtypes="uint8 int32 int64",
+       out="int32"),
+    op("bincount", lambda x: x.bincount(minlength=20), lambda x: np.bincount(x, minlength=20).astype(np.int32), between(0, 9, 40),
+       dtypes="int32", out="int32"),
+    op("bincount", lambda i, w: i.bincount(w, 3), lambda i, w: np.bincount(i, w, 3).astype(w.dtype), given(np.array([4, 0, 1, 4, 0])),
+       normal(5), dtypes="float32 float64"),
     op("masked_fill", lambda x, m: x.masked_fill(m, 2), lambda x, m: np.where(m, x.dtype.type(2), x), X, mask(3, 7),
        dtypes=f"{INTS} {FLOATS}"),
     op("masked_fill", None, lambda x, m, v: np.where(m, v, x), X, mask(7), normal()),

@@ -24,7 +24,7 @@ constexpr int kReference = 3;    // the width of %12
 // nor bool, or always.
 enum class Suffix : uint8_t { never, usual, always };
 
-enum class Place : uint8_t {
+enum class Spot : uint8_t {
   inside,          // in the line of its only user
   line,            // on a line of its own, and a number
   leaf,            // a constant or a variable: wherever it is used
@@ -33,7 +33,7 @@ enum class Place : uint8_t {
 };
 
 struct Item {
-  Place place = Place::inside;
+  Spot place = Spot::inside;
   uint8_t depth = 0;
   int width = 0;
   uint32_t uses = 0;
@@ -70,10 +70,10 @@ class Printer {
     uint32_t numbers = 0;
     for (const UOp& u : order_) {
       Item& item = items_[u];
-      if (item.place == Place::line) {
+      if (item.place == Spot::line) {
         item.number = numbers++;
         fmt::format_to(std::back_inserter(out_), "%{} = ", item.number);
-      } else if (item.place != Place::declared_range) {
+      } else if (item.place != Spot::declared_range) {
         continue;
       }
       node(u, kLoosest, Suffix::usual);
@@ -105,13 +105,13 @@ class Printer {
     Item& item = items_[u];
     item.width = head_width(u);
     if (notation::is_literal(u) || notation::is_variable(u)) {
-      item.place = Place::leaf;
+      item.place = Spot::leaf;
       return;
     }
     std::vector<Item*> movable;
     for (const UOp& s : u.src()) {
       Item& source = items_[s];
-      const bool inside = source.place == Place::inside || source.place == Place::range;
+      const bool inside = source.place == Spot::inside || source.place == Spot::range;
       if (inside && source.depth >= kMostNested) move_out(source);
       item.width += width_of(source) + 1;
       item.depth = std::max<uint8_t>(item.depth, depth_of(source));
@@ -131,14 +131,14 @@ class Printer {
       for (const UOp& s : u.src()) item.depth = std::max<uint8_t>(item.depth, depth_of(items_[s]));
     }
     item.depth++;
-    item.place = is_short_range(u) ? Place::range : item.uses > 1 ? Place::line : Place::inside;
+    item.place = is_short_range(u) ? Spot::range : item.uses > 1 ? Spot::line : Spot::inside;
   }
 
   static void move_out(Item& item) {
-    if (!has_line(item)) item.place = item.place == Place::range ? Place::declared_range : Place::line;
+    if (!has_line(item)) item.place = item.place == Spot::range ? Spot::declared_range : Spot::line;
   }
   static bool has_line(const Item& item) {
-    return item.place == Place::line || item.place == Place::declared_range;
+    return item.place == Spot::line || item.place == Spot::declared_range;
   }
   static int width_of(const Item& item) { return has_line(item) ? kReference : item.width; }
   static uint8_t depth_of(const Item& item) { return has_line(item) ? 0 : item.depth; }
@@ -166,7 +166,7 @@ class Printer {
   // A source: what stands for it, or the node itself.
   void source(const UOp& u, int level, Suffix suffix) {
     const Item& item = items_[u];
-    if (item.place == Place::line)
+    if (item.place == Spot::line)
       fmt::format_to(std::back_inserter(out_), "%{}", item.number);
     else
       node(u, level, suffix);

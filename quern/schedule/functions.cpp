@@ -8,6 +8,7 @@
 #include "quern/ir/error.h"
 #include "quern/ir/movement.h"
 #include "quern/ir/node_map.h"
+#include "quern/ir/places.h"
 #include "quern/ir/rewrite.h"
 #include "quern/schedule/device_parts.h"
 
@@ -168,6 +169,7 @@ UOp value_of_call(Calls& calls, const UOp& call) {
   return call.src(0).op() == Op::TUPLE ? UOp::make(Op::TUPLE, dtypes::void_, outputs) : outputs[0];
 }
 UOp value_of_tuple(Calls& calls, const UOp& get, const UOp& from) {
+  if (is_put(from)) return {};  // by a kernel, perhaps: put.h
   const auto i = static_cast<size_t>(get.arg().integer());
   if (from.op() == Op::TUPLE) return from.src(i);
   return outputs_of(calls, from).at(i);

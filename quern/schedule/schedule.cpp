@@ -20,6 +20,7 @@
 #include "quern/schedule/memory_view.h"
 #include "quern/schedule/merge.h"
 #include "quern/schedule/multi.h"
+#include "quern/schedule/put.h"
 #include "quern/schedule/ranges.h"
 #include "quern/schedule/stages.h"
 
@@ -84,8 +85,10 @@ Schedule make_schedule(const UOp& sink, const SpecOf& spec_of) {
   check_boundary(sink, Level::tensor, "tensors");
   // functions are inlined, or called as programs of their own
   const WithoutFunctions called = resolve_functions(sink);
+  // what is put into places: kernels that go over it once, in order
+  UOp graph = put_by_kernels(called.sink, spec_of);
   // kernels over the part that each device has
-  UOp graph = expand_devices(called.sink);
+  graph = expand_devices(graph);
   // tuples, copies, stores, size 0, large reduces
   graph = early_rewrites(graph);
   for (int round = 0; round < kMostRounds; round++) {

@@ -25,7 +25,7 @@ UOp as_convolution(const UOp& y, const UOp& x, const UOp& weight, const Convolut
 }
 
 bool is_convolution(const UOp& tuple) {
-  return tuple.op() == Op::TUPLE && tuple.tag().kind() == ArgKind::Ints;
+  return tuple.op() == Op::TUPLE && tuple.tag().kind() == ArgKind::Ints && tuple.tag().ints()[0] > 0;
 }
 
 // The transposed convolution.

@@ -1,24 +1,18 @@
-// Gather and scatter: as sums over all places of which at most one counts, which the scheduler turns into
-// loads.
+// Gather: as sums over all places of which at most one counts, which the scheduler turns into loads.
 #include "quern/tensor/gather.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
+#include "quern/tensor/places.h"
 #include "quern/tensor/sort_kernel.h"
 #include "quern/tensor/support.h"
 
 namespace quern {
 namespace detail {
 namespace {
-
-// Negative ones count from the end. Those of uint64 from 2^63 on become negative, and are places nowhere.
-Tensor wrapped(const Tensor& index, const Dim& size) {
-  const Tensor i = index.cast(dtypes::int64);
-  if (index.dtype().is_unsigned()) return i;
-  return i.lt(0).where(i + Tensor::from_dim(size, dtypes::int64), i);
-}
 
 Ints moved_to_end(int64_t axes, int64_t axis) {
   Ints order;
@@ -35,6 +29,41 @@ Ints inverse(const Ints& order) {
 }
 
 }  // namespace
+
+void check_index(const char* who, const Tensor& x, int64_t axis, const Tensor& index) {
+  detail::need_integers(who, "the indices", index);
+  if (index.ndim() != x.ndim())
+    throw ShapeError(fmt::format("{}: the indices have shape {}, the tensor {}: as many axes are needed", who,
+                                 shape_text(index.shape()), shape_text(x.shape())));
+  for (int64_t a = 0; a < x.ndim(); a++)
+    if (a != axis && index.size(a).uop().vmin() > x.size(a).uop().vmax())
+      throw ShapeError(fmt::format("{}: axis {} of the indices {} is longer than that of the tensor {}", who,
+                                   a, shape_text(index.shape()), shape_text(x.shape())));
+}
+
+// x cut to the sizes of `shape`, but for one axis.
+Tensor cut(const Tensor& x, const Shape& shape, int64_t but) {
+  std::vector<std::optional<Dim>> sizes(shape.begin(), shape.end());
+  if (but >= 0) sizes[static_cast<size_t>(but)] = std::nullopt;
+  return x.shrink_to(sizes);
+}
+
+Tensor one_index(const Tensor& x, const std::vector<std::pair<int64_t, Tensor>>& indices) {
+  if (indices.size() == 1) return indices[0].second;
+  std::vector<Tensor> tensors;
+  for (const auto& [axis, t] : indices) tensors.push_back(t);
+  check_same_device("index", tensors);
+  const Shape shape = broadcast_shape("index", tensors);
+  std::optional<Tensor> place, inside;
+  for (const auto& [axis, t] : indices) {
+    const Tensor index = broadcast_to("index", wrapped(t, x.size(axis)), shape);
+    const Tensor length = Tensor::from_dim(x.size(axis), dtypes::int64),
+                 valid = index.ge(0) & index.lt(length);
+    place = place ? *place * length + index : index;
+    inside = inside ? *inside & valid : valid;
+  }
+  return inside->where(*place, std::numeric_limits<int64_t>::min());  // not counted from the end either
+}
 
 Tensor gather_axes(const Tensor& x, const std::vector<std::pair<int64_t, Tensor>>& indices) {
   std::vector<Tensor> tensors;
@@ -55,96 +84,53 @@ Tensor gather_axes(const Tensor& x, const std::vector<std::pair<int64_t, Tensor>
   const auto axis = static_cast<int64_t>(shape.size()), count = std::ssize(tensors);
   std::optional<Tensor> hit;
   Ints indexed;
+  Dim places = 1;
   for (int64_t i = 0; i < count; i++) {
     const Dim size = all[static_cast<size_t>(i)];
-    Shape spread = shape, places(static_cast<size_t>(x.ndim()), Dim(1));
+    Shape spread = shape, counted(static_cast<size_t>(x.ndim()), Dim(1));
     spread.resize(shape.size() + all.size(), Dim(1));
-    places[static_cast<size_t>(i)] = size;
+    counted[static_cast<size_t>(i)] = size;
     const auto at = static_cast<size_t>(i);
     const Tensor index = broadcast_to("index", wrapped(tensors[at], size), shape).reshape(spread);
-    const Tensor here = index.eq(iota(size, dtypes::int64).reshape(places));
+    const Tensor here = index.eq(iota(size, dtypes::int64).reshape(counted));
     hit = hit ? *hit & here : here;
     indexed.push_back(axis + i);
+    places = product(places, size);
   }
-  Tensor result = reduced("index", hit->where(sorted, number(0, x.dtype(), {})), Op::ADD, indexed, false);
-  if (!neighbours || first == 0) return result;
+  const Tensor found =
+      reduced("index", hit->where(sorted, number(0, x.dtype(), {})), Op::ADD, indexed, false);
+  const Shape kept(all.begin() + count, all.end());
+  Shape flat{places};
+  flat.insert(flat.end(), kept.begin(), kept.end());
+  const bool in_front = !neighbours || first == 0;
+  const PlacesOf of = in_front ? PlacesOf{1, places, product_of(kept)} : places_of_axes(x, first, count);
+  auto marked = [&](const Tensor& y) {
+    return as_picked(y, in_front ? sorted.reshape(flat) : x, of,
+                     one_index(x, indices).reshape({1, product_of(shape), 1}));
+  };
+  if (in_front) return marked(found);
   Ints back;  // the kept axes in front of the indexed ones go first
   for (int64_t a = 0; a < first; a++) back.push_back(axis + a);
   for (int64_t a = 0; a < axis; a++) back.push_back(a);
-  for (int64_t a = axis + first; a < result.ndim(); a++) back.push_back(a);
-  return result.permute(back);
+  for (int64_t a = axis + first; a < found.ndim(); a++) back.push_back(a);
+  return marked(found.permute(back));
 }
 
 }  // namespace detail
 
-namespace {
-
-void check_index(const char* who, const Tensor& x, int64_t axis, const Tensor& index) {
-  detail::need_integers(who, "the indices", index);
-  if (index.ndim() != x.ndim())
-    throw ShapeError(fmt::format("{}: the indices have shape {}, the tensor {}: as many axes are needed", who,
-                                 shape_text(index.shape()), shape_text(x.shape())));
-  for (int64_t a = 0; a < x.ndim(); a++)
-    if (a != axis && index.size(a).uop().vmin() > x.size(a).uop().vmax())
-      throw ShapeError(fmt::format("{}: axis {} of the indices {} is longer than that of the tensor {}", who,
-                                   a, shape_text(index.shape()), shape_text(x.shape())));
-}
-
-// x cut to the sizes of `shape`, but for one axis.
-Tensor cut(const Tensor& x, const Shape& shape, int64_t but) {
-  std::vector<std::optional<Dim>> sizes(shape.begin(), shape.end());
-  if (but >= 0) sizes[static_cast<size_t>(but)] = std::nullopt;
-  return x.shrink_to(sizes);
-}
-
-// Everything that scatters needs: `hit` has the shape (others..., places, values); the axis stands last.
-struct Scatter {
-  Tensor hit, source;  // source: (others..., 1, values)
-  Ints order;          // from the user's axes to these
-  Shape padded;        // (others of x..., places)
-
-  Tensor back(const Tensor& x) const {  // (others..., places), smaller than x perhaps, in the user's axes
-    std::vector<std::optional<Dim>> sizes(padded.begin(), padded.end());
-    return x.pad_to(sizes).permute(detail::inverse(order));
-  }
-};
-
-Scatter prepared(const char* who, const Tensor& x, int64_t axis, const Tensor& index, const Tensor& source) {
-  check_index(who, x, axis, index);
-  if (source.ndim() != index.ndim())
-    throw ShapeError(fmt::format("{}: the source has shape {}, the indices {}: as many axes are needed", who,
-                                 shape_text(source.shape()), shape_text(index.shape())));
-  for (int64_t a = 0; a < x.ndim(); a++)
-    if (index.size(a).uop().vmin() > source.size(a).uop().vmax())
-      throw ShapeError(fmt::format("{}: the source {} is smaller than the indices {}", who,
-                                   shape_text(source.shape()), shape_text(index.shape())));
-  if (source.dtype() != x.dtype())
-    throw DTypeError(fmt::format("{}: the source is {}, the tensor {}; cast it", who, source.dtype().name(),
-                                 x.dtype().name()));
-  const Ints order = detail::moved_to_end(x.ndim(), axis);
-  const Tensor places = detail::wrapped(index, x.size(axis)).permute(order).unsqueeze(-2);
-  const Tensor counted = detail::iota(x.size(axis), dtypes::int64).unsqueeze(-1);
-  return {places.eq(counted), cut(source, index.shape(), -1).permute(order).unsqueeze(-2), order,
-          x.permute(order).shape()};
-}
-
-Tensor combined(const char* who, const Scatter& s, Op op, const Operand& neutral) {
-  const DType dtype = s.source.dtype();
-  return detail::reduced(who, s.hit.where(s.source, detail::number(neutral, dtype, {})), op, -1, false);
-}
-
-}  // namespace
-
 Tensor Tensor::gather(int64_t axis, const Tensor& index) const {
   const int64_t at = detail::resolve_axis("gather", axis, ndim());
-  check_index("gather", *this, at, index);
+  detail::check_index("gather", *this, at, index);
   const Ints order = detail::moved_to_end(ndim(), at);
-  const Tensor values = cut(*this, index.shape(), at).permute(order).unsqueeze(-2);     // (others, 1, n)
-  const Tensor places = detail::wrapped(index, size(at)).permute(order).unsqueeze(-1);  // (others, m, 1)
+  const Tensor values = detail::cut(*this, index.shape(), at).permute(order).unsqueeze(-2);  // (others, 1, n)
+  const Tensor places = detail::wrapped(index, size(at)).permute(order).unsqueeze(-1);       // (others, m, 1)
   const Tensor hit = places.eq(detail::iota(size(at), dtypes::int64));
   const Tensor found =
       detail::reduced("gather", hit.where(values, detail::number(0, dtype(), {})), Op::ADD, -1, false);
-  return found.permute(detail::inverse(order));
+  const Tensor x = detail::cut(*this, index.shape(), at);
+  const detail::PlacesOf of = detail::places_of_axes(x, at, 1);
+  return detail::as_picked(found.permute(detail::inverse(order)), x, of,
+                           index.reshape({of.outer, index.size(at), of.inner}));
 }
 
 Tensor Tensor::index_select(int64_t axis, const Tensor& index) const {
@@ -154,51 +140,6 @@ Tensor Tensor::index_select(int64_t axis, const Tensor& index) const {
     throw ShapeError(fmt::format("index_select: the indices have shape {}; one axis is needed",
                                  shape_text(index.shape())));
   return detail::gather_axes(*this, {{at, index}});
-}
-
-Tensor Tensor::scatter(int64_t axis, const Tensor& index, const Operand& source,
-                       const std::string& reduce) const {
-  if (!reduce.empty() && reduce != "add" && reduce != "multiply")
-    throw ValueError(fmt::format("scatter: reduce is \"{}\", not \"\", \"add\" or \"multiply\"", reduce));
-  const int64_t at = detail::resolve_axis("scatter", axis, ndim());
-  const Tensor values = source.is_tensor() ? source.tensor() : detail::number(source, dtype(), index.shape());
-  const Scatter s = prepared("scatter", *this, at, index, values);
-  if (index.numel() == Dim(0)) return detail::own_value(*this);
-  if (reduce == "add") return *this + s.back(combined("scatter", s, Op::ADD, 0));
-  if (reduce == "multiply") {
-    const Tensor any = s.back(s.hit.any(-1));
-    return any.where(*this * s.back(combined("scatter", s, Op::MUL, detail::neutral_of(Op::MUL, dtype()))),
-                     *this);
-  }
-  // The last of the values for a place stays.
-  const Tensor number = detail::iota(s.hit.size(-1), dtypes::int64);
-  const Tensor last = s.hit.where(number, -1).max(-1, true);
-  const Scatter one{s.hit & last.eq(number), s.source, s.order, s.padded};
-  return s.back(s.hit.any(-1)).where(s.back(combined("scatter", one, Op::ADD, 0)), *this);
-}
-
-Tensor Tensor::scatter_reduce(int64_t axis, const Tensor& index, const Tensor& source,
-                              const std::string& reduce, bool include_self) const {
-  const int64_t at = detail::resolve_axis("scatter_reduce", axis, ndim());
-  const Scatter s = prepared("scatter_reduce", *this, at, index, source);
-  const Tensor any = s.back(s.hit.any(-1));
-  auto with_self = [&](Op op) {
-    const Operand neutral = detail::neutral_of(op, dtype());
-    const Tensor values = s.back(combined("scatter_reduce", s, op, neutral));
-    const Tensor start = include_self ? *this : any.where(detail::number(neutral, dtype(), {}), *this);
-    return any.where(detail::apply(op, start, any.where(values, detail::number(neutral, dtype(), {}))),
-                     *this);
-  };
-  if (reduce == "sum") return with_self(Op::ADD);
-  if (reduce == "prod") return with_self(Op::MUL);
-  if (reduce == "amax") return with_self(Op::MAX);
-  if (reduce == "amin") return with_self(Op::MIN);
-  if (reduce != "mean")
-    throw ValueError(fmt::format(
-        "scatter_reduce: reduce is \"{}\", not \"sum\", \"prod\", \"mean\", \"amax\" or \"amin\"", reduce));
-  const Tensor count = s.back(s.hit.sum(-1, false, dtypes::int64)) + (include_self ? 1 : 0);
-  const Tensor total = with_self(Op::ADD), divisor = any.where(count, 1).cast(dtype());
-  return any.where(is_floating_point() ? total / divisor : total.floordiv(divisor), *this);
 }
 
 Tensor Tensor::masked_fill(const Tensor& mask, const Operand& value) const {

@@ -7,10 +7,12 @@
 #include <unordered_map>
 
 #include "quern/ir/node_map.h"
+#include "quern/ir/places.h"
 #include "quern/ir/rewrite.h"
 #include "quern/tensor/conv_gradient.h"
 #include "quern/tensor/custom_gradient.h"
 #include "quern/tensor/gradient_rules.h"
+#include "quern/tensor/places.h"
 
 namespace quern {
 namespace {
@@ -32,7 +34,7 @@ UOp inlined(const UOp& function) {
 }
 
 UOp picked(const UOp& get, const UOp& tuple) {
-  if (is_convolution(tuple)) return {};
+  if (is_convolution(tuple) || is_picked(tuple) || is_put(tuple)) return {};
   const int64_t i = get.arg().integer();
   return i >= 0 && i < std::ssize(tuple.src()) ? tuple.src(static_cast<size_t>(i)) : UOp();
 }
@@ -69,7 +71,7 @@ void for_each_flow(const UOp& u, const F& f) {
     f(unsharded(u));
   } else if (u.op() == Op::GETTUPLE) {
     f(u.src(0));
-  } else if (u.op() == Op::CALL || is_convolution(u)) {
+  } else if (u.op() == Op::CALL || is_convolution(u) || is_picked(u) || is_put(u)) {
     to_floats(u.src().subspan(1));
   } else if (const GradientRule* rule = gradient_rule(u.op())) {
     for (size_t i = 0; i < u.src().size(); i++)
@@ -139,6 +141,8 @@ class Backward {
   // A node of several values, when the gradients of all of them are known.
   void divide(const UOp& u, UOps parts) {
     if (is_convolution(u)) return through_convolution(u, parts[0]);
+    if (is_picked(u)) return add(u.src(1), picked_to_source(u, parts[0]));
+    if (is_put(u)) return through_put(u, parts[0]);
     if (u.op() == Op::TUPLE) return add_all(u.src(), parts);
     if (u.op() != Op::CALL)
       throw Error(fmt::format("gradient: {} of several values has no gradient", name(u.op())));
@@ -164,6 +168,12 @@ class Backward {
     if (x.dtype().is_float() && reaches_target_.contains(x)) add(x, convolution_to_input(u, gradient));
     if (weight.dtype().is_float() && reaches_target_.contains(weight))
       add(weight, convolution_to_weight(u, gradient));
+  }
+
+  void through_put(const UOp& u, const UOp& gradient) {
+    const UOp &target = u.src(1), &source = u.src(3);
+    if (reaches_target_.contains(target)) add(target, put_to_target(u, gradient));
+    if (reaches_target_.contains(source)) add(source, put_to_source(u, gradient));
   }
 
   void add_all(Sources nodes, Sources gradients) {

@@ -9,6 +9,7 @@
 #include "quern/tensor/assign.h"
 #include "quern/tensor/disk.h"
 #include "quern/tensor/gather.h"
+#include "quern/tensor/places.h"
 #include "quern/tensor/support.h"
 
 namespace quern {
@@ -237,6 +238,152 @@ Tensor picked(const Tensor& x, const std::vector<Index>& list) {
   return tensors.empty() ? y : detail::gather_axes(y, tensors);
 }
 
+bool is_full(const Index& index) {
+  const auto* s = std::get_if<Slice>(&index.value);
+  return std::holds_alternative<Ellipsis>(index.value) || (s && !s->start && !s->stop && s->step == 1);
+}
+
+// Of x[mask] = number with nothing else between the brackets: the mask, to be broadcast against x.
+std::optional<Tensor> only_mask(const Tensor& x, const std::vector<Index>& indices) {
+  std::optional<Tensor> mask;
+  int64_t before = 0, behind = 0;
+  bool gap = false;  // an ellipsis in front of the mask
+  for (const Index& index : indices) {
+    const auto* t = std::get_if<Tensor>(&index.value);
+    if (t && !mask && t->dtype().is_bool() && t->ndim() > 0)
+      mask = *t;
+    else if (!is_full(index))
+      return {};
+    else if (std::holds_alternative<Ellipsis>(index.value))
+      gap = gap || !mask;
+    else
+      (mask ? behind : before)++;
+  }
+  if (!mask) return {};
+  const int64_t first = gap ? x.ndim() - mask->ndim() - behind : before;
+  if (first < before || first + mask->ndim() + behind > x.ndim()) return {};
+  Shape shape = mask->shape();
+  for (size_t a = 0; a < shape.size(); a++)
+    if (!detail::same_dims(shape[a], x.size(first + static_cast<int64_t>(a)))) return {};
+  shape.insert(shape.end(), static_cast<size_t>(x.ndim() - first - mask->ndim()), Dim(1));
+  return mask->reshape(shape);
+}
+
+// The value as (outer, count, inner), each of which is 1 where the value is the same all along it; it is
+// written as `shape`, whose axes [first, end) are those of the indices.
+Tensor in_three(const Tensor& value, const Shape& shape, size_t first, size_t end) {
+  Shape own(shape.size() - static_cast<size_t>(value.ndim()), Dim(1)), three;
+  for (const Dim& d : value.shape()) own.push_back(d);
+  Shape wanted = own;
+  const size_t bounds[] = {0, first, end, shape.size()};
+  for (size_t g = 0; g < 3; g++) {
+    const bool one = std::all_of(own.begin() + static_cast<std::ptrdiff_t>(bounds[g]),
+                                 own.begin() + static_cast<std::ptrdiff_t>(bounds[g + 1]),
+                                 [](const Dim& d) { return d == Dim(1); });
+    Dim size = 1;
+    for (size_t a = bounds[g]; a < bounds[g + 1] && !one; a++) {
+      wanted[a] = shape[a];
+      size = detail::product(size, shape[a]);
+    }
+    three.push_back(size);
+  }
+  return value.reshape(own).expand(wanted).reshape(three);
+}
+
+// For each element that the indices pick its place in x, all axes counted as one; one that is out of range is
+// no place, nor is it one counted from the end.
+Tensor places_in_order(const Tensor& x, const std::vector<Index>& list) {
+  // In the order of the result: places along the axis, times how far they are apart; none for a new axis.
+  std::vector<std::optional<Tensor>> kept;
+  std::vector<Tensor> tensors, strides;
+  std::vector<Dim> sizes;
+  size_t first = 0;  // axes kept in front of the first tensor
+  bool neighbours = true;
+  Tensor all = detail::number(0, dtypes::int64, {}), inside = detail::number(true, dtypes::bool_, {});
+  std::vector<Index> without = list;
+  for (Index& index : without)
+    if (std::holds_alternative<Tensor>(index.value)) index = Slice{};
+  (void)picked(x, without);  // integers that are out of bounds are an error
+  std::optional<size_t> last;
+  int64_t own = 0;
+  for (const Index& index : list) {
+    if (std::holds_alternative<NewAxis>(index.value)) {
+      kept.emplace_back();
+      continue;
+    }
+    const Dim size = x.size(own), stride = detail::places_of_axes(x, own, 1).inner;
+    own++;
+    const Tensor step = Tensor::from_dim(stride, dtypes::int64);
+    if (const auto* t = std::get_if<Tensor>(&index.value)) {
+      if (tensors.empty()) first = kept.size();
+      neighbours &= !last || *last == kept.size();
+      last = kept.size();
+      tensors.push_back(*t);
+      strides.push_back(step);
+      sizes.push_back(size);
+      continue;
+    }
+    const Tensor along = picked(detail::iota(size, dtypes::int64), {index}) * step;
+    if (along.ndim() == 0)
+      all = all + along;
+    else
+      kept.emplace_back(along);
+  }
+  if (!neighbours) first = 0;
+  const Shape together = detail::broadcast_shape("index", tensors);
+  const size_t axes = kept.size() + together.size();
+  auto spread = [&](const Tensor& t, size_t at) {
+    const Shape own_sizes = t.shape();
+    Shape shape(axes, Dim(1));
+    for (size_t i = 0; i < own_sizes.size(); i++) shape[at + i] = own_sizes[i];
+    return t.reshape(shape);
+  };
+  for (size_t i = 0; i < kept.size(); i++)
+    if (kept[i]) all = all + spread(*kept[i], i < first ? i : i + together.size());
+  for (size_t i = 0; i < tensors.size(); i++) {
+    const Tensor index =
+        spread(detail::broadcast_to("index", detail::wrapped(tensors[i], sizes[i]), together), first);
+    inside = inside & index.ge(0) & index.lt(Tensor::from_dim(sizes[i], dtypes::int64));
+    all = all + index * strides[i];
+  }
+  return inside.where(all, std::numeric_limits<int64_t>::min());
+}
+
+// x with the value where the indices say; of several values for one place the last one stays.
+Tensor with_put(const Tensor& x, const std::vector<Index>& list, const Operand& value) {
+  std::vector<std::pair<int64_t, Tensor>> tensors;
+  bool simple = true;
+  for (size_t i = 0; i < list.size(); i++) {
+    if (const auto* t = std::get_if<Tensor>(&list[i].value)) {
+      simple &= tensors.empty() || tensors.back().first + 1 == static_cast<int64_t>(i);
+      tensors.emplace_back(i, *t);
+    } else {
+      simple &= is_full(list[i]);
+    }
+  }
+  if (simple) {  // rows of x, of which each is what the indices pick together
+    const int64_t first = tensors.front().first, axes = std::ssize(tensors);
+    const Tensor index = detail::one_index(x, tensors);
+    Shape shape = x.shape();
+    shape.erase(shape.begin() + first, shape.begin() + first + axes);
+    const Shape of_index = index.shape();
+    shape.insert(shape.begin() + first, of_index.begin(), of_index.end());
+    (void)detail::to_write("set", value, x.dtype(), shape);  // checks
+    const Tensor plain = value.is_tensor() && value.tensor().ndim() <= std::ssize(shape)
+                             ? detail::to_write("set", value, x.dtype(), value.tensor().shape())
+                             : detail::to_write("set", value, x.dtype(), {});
+    const auto f = static_cast<size_t>(first);
+    const detail::PlacesOf of = detail::places_of_axes(x, first, axes);
+    return detail::put("set", x.reshape({of.outer, of.places, of.inner}),
+                       index.reshape({1, index.numel(), 1}), in_three(plain, shape, f, f + of_index.size()),
+                       Op::NOOP)
+        .reshape(x.shape());
+  }
+  const Tensor places = places_in_order(x, list);
+  const Tensor source = detail::to_write("set", value, x.dtype(), places.shape());
+  return x.flatten().scatter(0, places.flatten(), source.flatten()).reshape(x.shape());
+}
+
 }  // namespace
 
 Tensor Tensor::at(const std::vector<Index>& indices) const {
@@ -244,19 +391,16 @@ Tensor Tensor::at(const std::vector<Index>& indices) const {
 }
 
 Tensor Tensor::set(const std::vector<Index>& indices, const Operand& value) const {
+  if (!value.is_tensor() || value.tensor().ndim() == 0)
+    if (const std::optional<Tensor> mask = only_mask(*this, indices))
+      return assign(mask->where(detail::to_write("set", value, dtype(), {}), *this));
   const std::vector<Index> list = normalized(*this, indices);
   auto fitting = [&](const Shape& shape) { return detail::to_write("set", value, dtype(), shape); };
   if (!only_views(list)) {
-    // The places that are written, as numbers; of several values for one place the last one stays. An index
-    // that is out of range picks 0, which is no number here: it becomes a place that is not there.
-    const Tensor numbers = (detail::iota(numel(), dtypes::int64) + 1).reshape(shape());
-    const Tensor found = picked(numbers, list);
-    const Tensor places = found.eq(0).where(std::numeric_limits<int64_t>::max(), found - 1);
-    const Tensor source = fitting(places.shape());
     const UOp mine = uop();
     const Tensor before =
         detail::is_on_disk(mine) ? Tensor(detail::copied_from_disk(mine, default_device())) : *this;
-    return assign(before.flatten().scatter(0, places.flatten(), source.flatten()).reshape(shape()));
+    return assign(with_put(before, list, value));
   }
   const Tensor view = picked(*this, list);
   const Tensor written = fitting(view.shape());  // checks, before anything is changed

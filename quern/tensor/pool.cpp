@@ -7,6 +7,7 @@
 #include <ranges>
 
 #include "quern/ir/movement.h"
+#include "quern/tensor/places.h"
 #include "quern/tensor/support.h"
 
 namespace quern {
@@ -231,14 +232,15 @@ Tensor Tensor::max_unpool2d(const Tensor& indices, const IntList& kernel, const 
   detail::checked_shape("max_unpool2d", out);
   for (size_t i = 0; i < n; i++) places *= out[front + i].value();
   // Each place takes the value whose index it is; where windows overlap, both are the same maximum.
-  const Tensor values = flatten(static_cast<int64_t>(front)).unsqueeze(-1);
-  const Tensor index = indices.cast(dtypes::int64).flatten(static_cast<int64_t>(front)).unsqueeze(-1);
-  const Tensor here = index.eq(detail::iota(places, dtypes::int64));
-  const Tensor first =
-      here.where(detail::positions(index, index.ndim() - 2, dtypes::int64), index.size(-2).value())
-          .min(-2, true);
-  const Tensor chosen = here & detail::positions(index, index.ndim() - 2, dtypes::int64).eq(first);
-  return chosen.where(values, 0).sum(-2, false, dtype()).reshape(out);
+  // The last value for a place stays, so they are put from the back.
+  const Shape given = shape();
+  const Dim count = detail::product_of(Shape(given.begin() + static_cast<int64_t>(front), given.end()));
+  const Shape three{-1, count, 1};
+  if (numel() == Dim(0) || places == 0) return zeros(out, {.dtype = dtype()});
+  const Tensor index = indices.cast(dtypes::int64).reshape(three).flip({1});
+  return detail::put("max_unpool2d", detail::number(0, dtype(), {index.size(0), places, 1}),
+                     index.lt(0).where(places, index), reshape(three).flip({1}), Op::NOOP)
+      .reshape(out);
 }
 
 }  // namespace quern

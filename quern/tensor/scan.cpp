@@ -171,7 +171,7 @@ Tensor products(const Tensor& x, int64_t axis) {
 
 // The last of equal extremes so far; the first NaN stays, and the last NaN is its place.
 std::pair<Tensor, Tensor> extremes(const Tensor& x, int64_t axis, Op op) {
-  const DType dtype = x.dtype(), index = detail::place_dtype(x.size(at));
+  const DType dtype = x.dtype(), index = detail::place_dtype(x.size(axis));
   const Accumulation what{
       .name = op == Op::MAX ? "cummax" : "cummin",
       .states = {dtype, index},

@@ -171,7 +171,7 @@ Tensor Tensor::searchsorted(const Tensor& values, bool right) const {
   detail::need_axes("searchsorted", *this, 1);
   need_whole("searchsorted", *this);
   need_whole("searchsorted", values);
-  const DType index = default_int(), dtype = detail::common_dtype(*this, values);
+  const DType index = detail::place_dtype(numel()), dtype = detail::common_dtype(*this, values);
   const Tensor x = detach().cast(dtype);
   Tensor wanted = values.detach().cast(dtype);
   bool alike = ndim() == 1 || ndim() == values.ndim();

@@ -80,6 +80,11 @@ bool same_dims(const Dim& a, const Dim& b) { return same_sizes(Sources(&a.uop(),
 Dim sum_of(const Dim& a, const Dim& b) { return {a.uop() + b.uop()}; }
 Dim difference(const Dim& a, const Dim& b) { return {a.uop() - b.uop()}; }
 Dim product(const Dim& a, const Dim& b) { return {a.uop() * b.uop()}; }
+Dim product_of(const Shape& sizes) {
+  Dim all = 1;
+  for (const Dim& d : sizes) all = product(all, d);
+  return all;
+}
 Dim ceil_div(const Dim& a, int64_t b) { return {(a.uop() + (b - 1)) / b}; }
 
 std::optional<wide> value_now(const UOp& size) {

@@ -22,6 +22,7 @@ bool same_dims(const Dim& a, const Dim& b);
 Dim sum_of(const Dim& a, const Dim& b);
 Dim difference(const Dim& a, const Dim& b);
 Dim product(const Dim& a, const Dim& b);
+Dim product_of(const Shape& sizes);
 Dim ceil_div(const Dim& a, int64_t b);
 // The value of a size while variables have the values that they are bound to. None: one of them is not bound.
 std::optional<wide> value_now(const UOp& size);

@@ -155,6 +155,12 @@ class Tensor {
   Tensor scatter_reduce(int64_t axis, const Tensor& index, const Tensor& source, const std::string& reduce,
                         bool include_self = true) const;
   Tensor index_select(int64_t axis, const Tensor& index) const;
+  // Slices along an axis, one for each index. Of several for one place the last one stays, or all are added.
+  Tensor index_add(int64_t axis, const Tensor& index, const Tensor& source) const;
+  Tensor index_copy(int64_t axis, const Tensor& index, const Tensor& source) const;
+  Tensor index_fill(int64_t axis, const Tensor& index, const Operand& value) const;
+  // How often each of 0, 1, ... occurs, or the sum of the weights there; floats if there are weights. Runs.
+  Tensor bincount(const std::optional<Tensor>& weights = {}, int64_t minlength = 0) const;
   Tensor masked_fill(const Tensor& mask, const Operand& value) const;
   Tensor masked_select(const Tensor& mask) const;  // runs: its size depends on the values
   Tensor nonzero() const;                          // runs

@@ -176,6 +176,12 @@ TEST(Indexing, GatherAndScatter) {
   EXPECT_EQ(values(x.scatter_reduce(1, index, source, "amax")), (List{20, 1, 10, 3, 40, 5}));
   EXPECT_EQ(values(x.scatter_reduce(1, index, source, "amin")), (List{0, 1, 2, 3, 4, 5}));
   EXPECT_EQ(values(x.scatter_reduce(1, index, source, "prod", false)), (List{20, 1, 10, 3, 1200, 5}));
+  const Tensor places = input({3}, {2, -3, 2}, dtypes::int64), columns = input({2, 3}, {1, 2, 4, 8, 16, 32});
+  EXPECT_EQ(values(x.index_add(1, places, columns)), (List{2, 1, 7, 19, 4, 45}));
+  EXPECT_EQ(values(x.index_copy(1, places, columns)), (List{2, 1, 4, 16, 4, 32}));
+  EXPECT_EQ(values(x.index_fill(-1, places, 9)), (List{9, 1, 9, 9, 4, 9}));
+  EXPECT_EQ(values(input({4}, {1, 3, 1, 0}, dtypes::int32).bincount({}, 5)), (List{1, 2, 0, 1, 0}));
+  EXPECT_EQ(values(input({2}, {1, 1}, dtypes::int32).bincount(input({2}, {0.5, 2}))), (List{0, 2.5}));
   EXPECT_EQ(values(x.index_select(1, input({2}, {2, 0}, dtypes::int32))), (List{2, 0, 5, 3}));
 }
 
