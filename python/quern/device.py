@@ -1,11 +1,12 @@
 """Device: where tensors are made and computed."""
 
 from quern import _core
+from quern._core import shown
 
 
 def _named(name) -> str:
     if not isinstance(name, str):
-        raise TypeError(f"expected the name of a device, got {type(name).__name__}")
+        raise TypeError(f"expected the name of a device, got {shown(name)}")
     return name
 
 

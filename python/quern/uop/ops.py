@@ -4,7 +4,7 @@ import enum
 import re
 from typing import NamedTuple
 
-from quern._core import Ops, UOp
+from quern._core import Ops, UOp, shown
 from quern.uop.rules import PatternMatcher, UPat, graph_rewrite
 
 sint = int | UOp
@@ -118,7 +118,7 @@ def _sink(*src, arg=None) -> UOp:
     """The root of several: UOp.sink(a, b), or a.sink(b). arg: the name of a kernel, or a KernelInfo."""
     for node in src:
         if not isinstance(node, UOp):
-            raise TypeError(f"expected a UOp for sink(), got {type(node).__name__}")
+            raise TypeError(f"expected a UOp for sink(), got {shown(node)}")
     # of memory that was written it is the writing that counts
     return UOp(Ops.SINK, None, [effect for node in src for effect in node._effects()], arg)
 
