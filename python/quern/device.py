@@ -38,7 +38,7 @@ class _Devices:
 
     @DEFAULT.setter
     def DEFAULT(self, name: str):
-        _core.set_default_device(self.canonicalize(name))
+        _core.set_setting("DEVICE", self.canonicalize(name))  # which a Context sets for a while
 
     @property
     def default(self) -> _OpenDevice:

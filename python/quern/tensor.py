@@ -5,6 +5,7 @@ from quern import pickles as _pickles  # noqa: F401 (which says how functions of
 from quern import signatures as _signatures  # noqa: F401 (which says what arguments they take)
 from quern._core import Ops, ShapeError, Tensor, shown
 from quern.helpers import Context, argfix, fetch
+from quern.keccak import keccak
 from quern.schedule import Schedule
 
 
@@ -127,15 +128,27 @@ def _new_tensor(self, data, dtype=None, device=None) -> Tensor:
     return Tensor(data, dtype=dtype or self.dtype, device=device or self.device)
 
 
+def _const(b, dtype=None) -> Tensor:
+    """A number, as a tensor of no axes."""
+    return Tensor.full((), b, dtype=dtype)
+
+
+def _invalids(*shape, dtype=None, device=None) -> Tensor:
+    """Memory with values that nobody may rely on: empty()."""
+    return Tensor.empty(*shape, dtype=dtype, device=device)
+
+
 _schedule_text = Tensor.schedule
 
 
 def _schedule(self) -> Schedule:
-    """The steps that realize() would take: text, and a table in a notebook."""
+    """The steps that realize() would take: a list, which prints as text."""
     return Schedule(_schedule_text(self))
 
 
 Tensor.train = _Train
+Tensor.const, Tensor.invalids = staticmethod(_const), staticmethod(_invalids)
+Tensor.keccak = keccak
 Tensor.schedule = _schedule
 for _function in (_cpu, _type_as, _equal, _new_full, _new_zeros, _new_ones, _new_empty, _new_tensor):
     _function.__name__ = _function.__name__[1:]

@@ -259,10 +259,18 @@ void bind_running(TensorClass& tensor) {
   tensor.def("detach", &Tensor::detach, "The same values, through which no gradient flows.");
   tensor.def(
       "contiguous",
-      [](const Tensor& x, const std::string& opts) {
-        return opts.empty() ? x.contiguous() : x.contiguous(opts);
+      [](const Tensor& x, const std::string& opts, nb::handle arg) {
+        std::string all = opts;
+        if (!arg.is_none()) {
+          if (!is_sequence(arg)) wrong_type("a tuple of Opt as arg", arg);
+          for (nb::handle opt : nb::borrow<nb::sequence>(arg))
+            all += (all.empty() ? "" : " ") + text(nb::str(opt), "an Opt");
+        }
+        return all.empty() ? x.contiguous() : x.contiguous(all);
       },
-      "opts"_a = "", "In memory of its own, elements in order; opts: of the kernel that computes it.");
+      "opts"_a = "", "arg"_a = nb::none(),
+      "In memory of its own, elements in order; opts, or a tuple of Opt as arg: of the kernel that computes "
+      "it.");
   tensor.def("contiguous_backward", &Tensor::contiguous_backward, "Its gradient is in memory of its own.");
   tensor.def(
       "clone", [](const Tensor& x, nb::handle to) { return to.is_none() ? x.clone() : moved(x, to).clone(); },

@@ -129,6 +129,34 @@ class UPat:
         """An INDEX of this."""
         return UPat(Ops.INDEX, src=(self, *src), **kwargs)
 
+    def f(self, op, **kwargs):
+        """A node of an op over this."""
+        return UPat(op, src=(self,), **kwargs)
+
+    def bitcast(self, dtype=None):
+        """A BITCAST of this."""
+        return UPat(Ops.BITCAST, dtype=dtype, src=(self,))
+
+    def after(self, *src, **kwargs):
+        """An AFTER of this."""
+        return UPat(Ops.AFTER, src=(self, *src), **kwargs)
+
+    def end(self, *src, **kwargs):
+        """An END of this."""
+        return UPat(Ops.END, src=(self, *src), **kwargs)
+
+    def sink(self, *src, **kwargs):
+        """A SINK of this and others."""
+        return UPat(Ops.SINK, src=(self, *src), **kwargs)
+
+    def reduce(self, *src, **kwargs):
+        """A REDUCE of this."""
+        return UPat(Ops.REDUCE, src=(self, *src), **kwargs)
+
+    def or_after(self, name=None):
+        """This, or an AFTER of it; the name is that of what is found."""
+        return UPat.any(self if name is None else self.named(name), UPat(Ops.AFTER, src=(self,), name=name, allow_any_len=True))
+
     def where(self, yes, no):
         """A WHERE with this as the condition."""
         return self._with(Ops.WHERE, yes, no)
