@@ -6,6 +6,7 @@ import sys
 import tempfile
 
 import harness
+import python_overhead
 
 # how many steps each takes; of the first COMPARED results are compared, later ones differ by what rounding has become
 STEPS = {"mnist": 12, "gan": 30, "transformer": 20, "resnet": 8, "decoding": 40, "rnn": 20}
@@ -51,8 +52,27 @@ for example, steps in STEPS.items():
         theirs["tinygrad"] += times
         same = compare(example, results, expected) and same
 
-sides = {name: lambda name=name: measure("python_overhead", name) for name in ("quern", *given.peers)}
-for name, rows in harness.in_turn(sides).items():
-    (ours if name == "quern" else theirs[name]).extend(rows)
+def instructions_of_calls():
+    """What a call costs in instructions: how many more a process executes that does it more often."""
+    os.environ |= {"CPU_THREADS": "1", "PYTHONHASHSEED": "0"}
+    command = [sys.executable, harness.ROOT / "bench/python_overhead.py", "quern"]
+
+    def count(name, calls):
+        return harness.instructions([*command, name, calls])[0]
+
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["QUERN_CACHE_DIR"] = folder
+        count("realize", 0)  # fills the cache: kernels are read from there afterwards
+        none = count("realize", 0)
+        for name, calls in {"realize": 1000, "replay": 5000, "build": 5}.items():
+            yield {"name": python_overhead.TITLES[name], "value": (count(name, calls) - none) / calls, "unit": "instructions"}
+
+
+if harness.COUNTED:
+    ours += instructions_of_calls() if harness.COUNTED == "now" else []
+else:
+    sides = {name: lambda name=name: measure("python_overhead", name) for name in ("quern", *given.peers)}
+    for name, rows in harness.in_turn(sides).items():
+        (ours if name == "quern" else theirs[name]).extend(rows)
 harness.report(ours, theirs, given)
 sys.exit(0 if same else "bench: results differ from those of tinygrad")

@@ -1,6 +1,10 @@
 """One side of the python suite: what a call costs where there is next to nothing to compute.
 
-    python bench/python_overhead.py LIBRARY"""
+    python bench/python_overhead.py LIBRARY
+
+and for counting instructions, with no clock: so many calls of one of them, after a few of each.
+
+    python bench/python_overhead.py LIBRARY realize|replay|build CALLS"""
 
 import importlib
 import sys
@@ -45,15 +49,22 @@ def of_tensors(library):
     return lambda: (a + b).realize(), lambda: add(a, b), lambda: chain(a, b)
 
 
-def main(library):
-    realize, replay, build = of_torch() if library == "torch" else of_tensors(library)
-    for function in (realize, replay):
-        for _ in range(10):
+TITLES = {"realize": "(a + b).realize(), 4 elements", "replay": "jit replay of a + b, 4 elements",
+          "build": f"a graph of {OPS:,} operations"}
+
+
+def main(library, counted=None, calls=0):
+    functions = dict(zip(TITLES, of_torch() if library == "torch" else of_tensors(library)))
+    for name, function in functions.items():
+        for _ in range(1 if name == "build" else 10):
             function()
-    measured("(a + b).realize(), 4 elements", best(realize, 100), "us")
-    measured("jit replay of a + b, 4 elements", best(replay, 1000), "us")
-    measured(f"a graph of {OPS:,} operations", best(build, 2), "us")
+    if counted:
+        for _ in range(int(calls)):
+            functions[counted]()
+        return
+    for name, calls in {"realize": 100, "replay": 1000, "build": 2}.items():
+        measured(TITLES[name], best(functions[name], calls), "us")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

@@ -16,7 +16,7 @@ def started(name):
     return harness.run([harness.program("start"), name])
 
 
-def least(measure, runs=3):
+def least(measure, runs=1 if harness.AGAINST else 3):
     """Of several runs that give the same measurements, the least of each."""
     return [min(rows, key=lambda row: row["value"]) for rows in zip(*(measure() for _ in range(runs)))]
 
@@ -36,7 +36,10 @@ def warm(name):
 
 def measure(peers):
     """Our measurements, and those of each peer by its name."""
-    ours = [row for name in ("softmax", "resnet18", "lower") for row in least(lambda: cold(name))]
+    names = ("softmax", "resnet18") if harness.COUNTED else ("softmax", "resnet18", "lower")
+    ours = [row for name in names for row in least(lambda: cold(name))]
+    if harness.COUNTED:
+        ours += harness.counted("ResNet-50, batch 64: tensors to programs", [harness.program("start"), "lower"])
     ours += [row for name in ("softmax", "resnet18") for row in warm(name)]
     theirs = {}
     for peer in peers:

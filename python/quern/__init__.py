@@ -28,6 +28,7 @@ from quern.tensor import Tensor
 from quern.uop import UOp, Variable
 from quern.jit import TinyJit, jit
 from quern.function import function
+from quern.estimate import estimate
 from quern.gradients import grad, inference_mode, is_grad_enabled, no_grad, value_and_grad
 from quern import nn
 
@@ -49,5 +50,5 @@ def __getattr__(name):
 __all__ = [
     "AxisError", "Context", "DType", "DTypeError", "Device", "DeviceError", "Error", "GlobalCounters", "IndexError", "InternalError",
     "MissingFileError", "ParseError", "RewriteError", "ShapeError", "SpecError", "Tensor", "TinyJit", "UOp", "ValueError", "Variable",
-    "dtypes", "fetch", "function", "getenv", "grad", "inference_mode", "is_grad_enabled", "jit", "nn", "no_grad", "value_and_grad",
+    "dtypes", "estimate", "fetch", "function", "getenv", "grad", "inference_mode", "is_grad_enabled", "jit", "nn", "no_grad", "value_and_grad",
 ]

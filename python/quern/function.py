@@ -22,13 +22,14 @@ class _Function:
         from quern.nn.state import get_state_dict  # which needs this package
 
         given = list(get_state_dict((args, kwargs)).values())
+        begun = _core.memory_mark()
         result = self.fxn(*args, **kwargs)
         several = isinstance(result, tuple)
         name = getattr(self.fxn, "__qualname__", type(self.fxn).__qualname__)
         for part in result if several else (result,):
             if not isinstance(part, Tensor):
                 raise Error(f"function {name}: it returned {shown(part)}, expected a Tensor or a tuple of Tensors")
-        parts = _core.called(given, list(result) if several else [result], name, self.precompile, self.allow_implicit)
+        parts = _core.called(given, list(result) if several else [result], name, self.precompile, self.allow_implicit, begun)
         return tuple(parts) if several else parts[0]
 
 

@@ -1,6 +1,7 @@
 """TinyJit: a function that is captured in its second call, and replayed in later ones."""
 
 import functools
+import itertools
 import operator
 import sys
 
@@ -14,18 +15,22 @@ class _Parts:
     def __init__(self):
         self.tensors, self.dims = [], []
 
-    def take(self, value):
-        """The structure of a value: what stands for each tensor and size in it, and the rest as it is."""
+    def take(self, value, like=None):
+        """The structure of a value: what stands for each tensor and size in it, and the rest as it is. Dictionaries with the keys
+        of those in `like`, a structure, are gone through in their order."""
         if isinstance(value, Tensor):
             self.tensors.append(value)
             return _TENSOR
         if isinstance(value, UOp):
             self.dims.append(value)
             return _DIM
+        parts = like[1:] if isinstance(like, tuple) else ()
         if isinstance(value, (list, tuple)):
-            return (type(value), *(self.take(part) for part in value))
+            return (type(value), *(self.take(part, before) for part, before in itertools.zip_longest(value, parts[: len(value)])))
         if isinstance(value, dict):
-            return (dict, *((key, self.take(part)) for key, part in value.items()))
+            known = dict(parts) if isinstance(like, tuple) and like[0] is dict else {}
+            keys = known if known.keys() == value.keys() else value
+            return (dict, *((key, self.take(value[key], known.get(key))) for key in keys))
         return _Value(value)
 
 
@@ -191,7 +196,7 @@ class TinyJit:
             if results is not None:
                 return results[0] if self._returned is _TENSOR else _put(self._returned, iter(results), iter(()))
         parts = _Parts()
-        given = parts.take((args, kwargs))
+        given = parts.take((args, kwargs), self._given if self._calls.is_captured else None)
         if self._given is not None and given != self._given and self._calls.is_captured:
             raise Error(f"jit: the function was captured with the arguments {_text(self._given)}, and is called with {_text(given)}: "
                         "all but tensors and sizes must be the same")

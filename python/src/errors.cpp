@@ -37,6 +37,8 @@ void translate(const std::exception_ptr& thrown, void* /*payload*/) {
   };
   try {
     std::rethrow_exception(thrown);
+  } catch (const InternalError& e) {
+    set(kinds.internal, e);
   } catch (const AxisError& e) {
     set(kinds.axis, e);
   } catch (const ShapeError& e) {
@@ -59,8 +61,6 @@ void translate(const std::exception_ptr& thrown, void* /*payload*/) {
     set_missing_file(e);
   } catch (const Error& e) {
     set(kinds.error, e);
-  } catch (const InternalError& e) {
-    set(kinds.internal, e);
   } catch (const std::bad_alloc&) {
     PyErr_SetString(PyExc_MemoryError, "out of memory");
   } catch (const std::bad_cast&) {
@@ -95,8 +95,7 @@ void bind_errors(nb::module_& m) {
   kinds.rewrite = make(m, "RewriteError", "Rewrite rules that never come to rest.", bases(error));
   kinds.missing_file = make(m, "MissingFileError", "A file that is to be read, and is not there.",
                             bases(error, PyExc_FileNotFoundError));
-  kinds.internal =
-      make(m, "InternalError", "A mistake of quern itself: please report it.", bases(PyExc_RuntimeError));
+  kinds.internal = make(m, "InternalError", "A mistake of quern itself: please report it.", bases(error));
   nb::register_exception_translator(&translate);
 }
 

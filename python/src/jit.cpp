@@ -75,11 +75,13 @@ void bind_jit(nb::module_& m) {
   m.def(
       "called",
       [](const std::vector<Tensor>& arguments, const std::vector<Tensor>& results, const std::string& name,
-         bool precompile, bool allow_implicit) {
-        return called(arguments, results,
-                      {.name = name, .precompile = precompile, .allow_implicit = allow_implicit});
+         bool precompile, bool allow_implicit, int64_t begun) {
+        return called(
+            arguments, results,
+            {.name = name, .precompile = precompile, .allow_implicit = allow_implicit, .begun = begun});
       },
-      "arguments"_a, "results"_a, "name"_a, "precompile"_a, "allow_implicit"_a);
+      "arguments"_a, "results"_a, "name"_a, "precompile"_a, "allow_implicit"_a, "begun"_a);
+  m.def("memory_mark", &memory_mark);
 }
 
 }  // namespace quern::python

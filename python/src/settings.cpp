@@ -1,5 +1,7 @@
 // Devices, environment variables and counters.
 #include "python/src/bind.h"
+#include "python/src/casters.h"
+#include "quern/engine/realize.h"
 #include "quern/engine/schedule_cache.h"
 #include "quern/ir/env.h"
 #include "quern/runtime/counters.h"
@@ -76,6 +78,12 @@ void bind_settings(nb::module_& m) {
   m.def("set_counter", [](const std::string& name, int64_t value) { counter(name) = value; });
   m.def("reset_counters", &GlobalCounters::reset);
   m.def("clear_schedule_cache", &clear_schedule_cache);
+  m.def("estimate", [](const std::vector<Tensor>& tensors) {
+    UOps roots;
+    for (const Tensor& t : tensors) roots.push_back(t.uop());
+    const Estimate found = estimate(roots);
+    return nb::make_tuple(found.kernels, found.operations, found.bytes, found.memory);
+  });
 }
 
 }  // namespace quern::python

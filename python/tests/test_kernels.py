@@ -7,7 +7,7 @@ import pytest
 
 import quern
 from quern import Tensor, TinyJit, dtypes
-from quern.uop import Ops, UOp
+from quern.uop import KernelInfo, Ops, UOp
 
 
 def at(memory, *place):
@@ -203,3 +203,237 @@ def test_gradients_that_raise():
     with pytest.raises(KeyError, match="mine"):
         double(x, grad_fxn=fail).sum().backward()
     assert x.grad is None
+
+
+# ---- what is written, and who sees it
+
+
+def accumulate(out, x):
+    i = UOp.range(3, 0)
+    return UOp.sink(store(out, i, load(out, i) + load(x, i), i))
+
+
+def sum_and_difference(x, y):
+    i = UOp.range(3, 0)
+    a, b = load(x, i), load(y, i)
+    stores = (UOp(Ops.STORE, None, (at(x, i), a + b)), UOp(Ops.STORE, None, (at(y, i), a - b)))
+    return UOp.sink(UOp(Ops.END, None, (UOp(Ops.GROUP, None, stores), i)))
+
+
+def pair():
+    return Tensor([1.0, 2.0, 3.0]).realize(), Tensor([10.0, 20.0, 30.0]).realize()
+
+
+def test_an_argument_is_assigned_afterwards():
+    a, b = pair()
+    o = Tensor.custom_kernel(a, b, fxn=accumulate)[0]
+    a.assign(b * 2)
+    assert o.tolist() == [11, 22, 33] and a.tolist() == [20, 40, 60] and o.tolist() == [11, 22, 33]
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_two_kernels_that_write_what_the_other_reads(kept):
+    a, b = pair()
+    both = [*Tensor.custom_kernel(a, b, fxn=accumulate), *Tensor.custom_kernel(b, a, fxn=accumulate)]
+    if not kept:
+        del a, b
+    Tensor.realize(*both)
+    assert [t.tolist() for t in both] == [[11, 22, 33], [10, 20, 30], [11, 22, 33], [1, 2, 3]]
+    assert not kept or (a.tolist() == [1, 2, 3] and b.tolist() == [10, 20, 30])
+
+
+def test_results_that_nobody_asks_for_change_nothing():
+    a, b = pair()
+    total = Tensor.custom_kernel(a, b, fxn=sum_and_difference)[0]
+    assert total.tolist() == [11, 22, 33] and a.tolist() == [1, 2, 3] and b.tolist() == [10, 20, 30]
+
+
+def test_a_kernel_runs_once_for_all_its_results():
+    a, b = pair()
+    total, difference = Tensor.custom_kernel(a, b, fxn=sum_and_difference)
+    twice = difference * 2
+    del a, b, difference
+    assert total.tolist() == [11, 22, 33] and twice.tolist() == [-18, -36, -54] and total.tolist() == [11, 22, 33]
+
+
+def test_the_same_tensor_twice():
+    def backwards(out, x):
+        i = UOp.range(3, 0)
+        return UOp.sink(store(out, i, load(x, 2 - i), i))
+
+    a, _ = pair()
+    assert Tensor.custom_kernel(a, a, fxn=backwards)[0].tolist() == [3, 2, 1] and a.tolist() == [1, 2, 3]
+    left, right = Tensor.custom_kernel(a, a, fxn=sum_and_difference)
+    assert left.tolist() == [2, 4, 6] and right.tolist() == [0, 0, 0] and a.tolist() == [1, 2, 3]
+
+
+def test_a_tensor_is_assigned_what_a_kernel_made_of_it():
+    a, b = pair()
+    for i in range(1, 4):
+        a.assign(Tensor.custom_kernel(a, b, fxn=accumulate)[0])
+        assert a.tolist() == [1 + 10 * i, 2 + 20 * i, 3 + 30 * i]
+
+
+def test_results_are_no_views_of_arguments():
+    a, b = pair()
+    _, read = Tensor.custom_kernel(a, b, fxn=accumulate)
+    b.assign(b * 2)
+    assert read.tolist() == [10, 20, 30] and b.tolist() == [20, 40, 60]
+    read.assign(read + 1)
+    assert read.tolist() == [11, 21, 31] and b.tolist() == [20, 40, 60]
+
+
+@pytest.mark.parametrize("precompile", [False, True])
+def test_in_functions(precompile):
+    @quern.function(precompile=precompile)
+    def f(x, y):
+        of_parts = Tensor.custom_kernel(x + 1, y[1:4], fxn=accumulate)[0]
+        return of_parts, Tensor.custom_kernel(x, y[:3], fxn=accumulate)[0], Tensor.custom_kernel(Tensor.zeros(3), x, fxn=accumulate)[0]
+
+    x, y = Tensor([1.0, 2.0, 3.0]).realize(), Tensor([10.0, 20.0, 30.0, 40.0]).realize()
+    for _ in range(2):
+        assert [r.tolist() for r in f(x, y)] == [[22, 33, 44], [11, 22, 33], [1, 2, 3]]
+    first, second = f(x, y), f(x + 1, y)
+    assert [r.tolist() for r in (*second, *first)] == [[23, 34, 45], [12, 23, 34], [2, 3, 4], [22, 33, 44], [11, 22, 33], [1, 2, 3]]
+    assert x.tolist() == [1, 2, 3]
+
+
+def test_a_jit_whose_kernel_writes_into_what_it_holds_or_is_given():
+    held, _ = pair()
+    jitted = TinyJit(lambda x: (Tensor.custom_kernel(held, x, fxn=accumulate)[0] + 0, Tensor.custom_kernel(x, held, fxn=accumulate)[0] + 0))
+    for i in range(5):
+        x = Tensor([1.0 * i, 2.0, 3.0]).realize()
+        first, second = jitted(x)
+        assert first.tolist() == second.tolist() == [1 + i, 4, 6]
+        assert held.tolist() == [1, 2, 3] and x.tolist() == [i, 2, 3]
+
+
+# ---- kinds of ranges, and opts
+
+
+def register_of(number=0, size=1):
+    return UOp.parse(f"DEFINE_REG(; {number}):float32*[{size}]@REG")
+
+
+def sum_in_a_register(kind, opts=(), started_inside=True):
+    """out[i] = the sum of x[i, k], k by a range of that kind, added up in a register."""
+
+    def body(out, x):
+        i, k = UOp.range(4, 0), UOp.range(8, 1, kind)
+        register = register_of()
+        start = (register.after(i) if started_inside else register)[0].store(0.0)
+        inside = register.after(start, k)
+        done = inside[0].store(inside[0].load() + x[i * 8 + k].load()).end(k)
+        return UOp.sink(out[i].store(register.after(done)[0].load()).end(i), arg=KernelInfo("sums", tuple(opts)))
+
+    return body
+
+
+DEVICES = ["CPU", "LINEAR", "INTERP"]
+
+
+def rows(device):
+    return Tensor.empty(4, device=device), Tensor.arange(32, device=device).float().realize()
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("kind", ["LOOP", "REDUCE"])
+def test_a_sum_in_a_register(device, kind):
+    assert Tensor.custom_kernel(*rows(device), fxn=sum_in_a_register(kind))[0].tolist() == [28, 92, 156, 220]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("kind, why", [
+    ("GROUP_REDUCE", "by threads: DEFINE_REG 0 is stored by its steps and read behind it"),
+    ("LOCAL", "by threads: DEFINE_REG 0 is stored by its steps and read behind it"),
+    ("UNROLL", "at once: they share DEFINE_REG 0"),
+    ("UPCAST", "at once: they share DEFINE_REG 0"),
+])
+def test_kinds_that_a_register_does_not_allow(device, kind, why):
+    with pytest.raises(quern.Error, match=re.escape(f"kernel: the steps of range 1 (8 of kind {kind}) cannot be done {why}")):
+        Tensor.custom_kernel(*rows(device), fxn=sum_in_a_register(kind))[0].tolist()
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("opt", ["GROUP(1, 4)", "GROUPTOP(1, 8)", "UNROLL(1, 4)", "UPCAST(0, 2)", "LOCAL(0, 4)"])
+def test_opts_that_a_register_does_not_allow(device, opt):
+    with pytest.raises(quern.Error, match=re.escape(f"{opt} does not apply: its kernel has DEFINE_REG")):
+        Tensor.custom_kernel(*rows(device), fxn=sum_in_a_register("REDUCE", [opt]))[0].tolist()
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_opts_are_checked_everywhere(device):
+    def more(opt):
+        def body(out, x):
+            i = UOp.range(3, 0)
+            return UOp.sink(out[i].store(x[i].load() + 1.0).end(i), arg=KernelInfo("more", (opt,)))
+
+        return Tensor.custom_kernel(Tensor.empty(3, device=device), Tensor([1.0, 2.0, 3.0], device=device), fxn=body)[0].tolist()
+
+    with pytest.raises(quern.Error, match="UPCAST.0, 2. does not apply: 2 does not divide the 3 steps"):
+        more("UPCAST(0, 2)")
+    assert more("UPCAST(0, 3)") == [2, 3, 4]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_lanes_with_registers_of_their_own(device):
+    def body(out, x):  # four rows at once, each with its place
+        start_at, row, k = UOp.range(4, 0, "UPCAST"), UOp.range(4, 1, "UPCAST"), UOp.range(8, 2)
+        register = register_of(0, 4)
+        inside = register.after(register[start_at].store(0.0).end(start_at), k)
+        done = inside[row].store(inside[row].load() + x[row * 8 + k].load()).end(row).end(k)
+        last = UOp.range(4, 3, "UPCAST")
+        return UOp.sink(out[last].store(register.after(done)[last].load()).end(last))
+
+    assert Tensor.custom_kernel(*rows(device), fxn=body)[0].tolist() == [28, 92, 156, 220]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_what_steps_repeat(device):
+    def doubled(x):
+        i, k = UOp.range(4, 0), UOp.range(3, 1)
+        return UOp.sink(x[i].store(x[i].load() * 2.0).end(k, i))
+
+    def doubled_each_time(x):
+        i, k = UOp.range(4, 0), UOp.range(3, 1)
+        memory = x.after(k)
+        return UOp.sink(memory[i].store(memory[i].load() * 2.0).end(i, k))
+
+    x = Tensor([1.0, 2.0, 3.0, 4.0], device=device).realize()
+    with pytest.raises(quern.Error, match="reads what it wrote, in steps of range 1 .3 of kind LOOP. that the LOAD does not depend on"):
+        Tensor.custom_kernel(x, fxn=doubled)[0].tolist()
+    assert Tensor.custom_kernel(x, fxn=doubled_each_time)[0].tolist() == [8, 16, 24, 32]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_threads_that_write_one_place(device):
+    def body(out, x):
+        i, k = UOp.range(4, 0, "GLOBAL"), UOp.range(8, 1, "LOCAL")
+        return UOp.sink(out[i].store(out[i].load() + x[i * 8 + k].load()).end(i, k))
+
+    with pytest.raises(quern.Error, match="range 1 .8 of kind LOCAL. cannot be done by threads: argument 0"):
+        Tensor.custom_kernel(Tensor.zeros(4, device=device).contiguous(), rows(device)[1], fxn=body)[0].tolist()
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_threads_inside_of_loops(device):
+    def body(out, x):
+        i, k = UOp.range(4, 0), UOp.range(8, 1, "THREAD")
+        return UOp.sink(out[i * 8 + k].store(x[i * 8 + k].load() * 2.0).end(i, k))
+
+    x = Tensor.arange(32, device=device).float().realize()
+    assert Tensor.custom_kernel(Tensor.empty(32, device=device), x, fxn=body)[0].tolist() == [2.0 * i for i in range(32)]
+
+
+@pytest.mark.parametrize("length", [64, 2048, 8192, 65536])
+def test_reduces_of_one_kernel_share_local_memory(length):
+    """They fit into the 32 KiB that a workgroup of LINEAR has."""
+    values = np.random.default_rng(1).integers(-4, 5, (2, length)).astype(np.float32)
+    x = Tensor(values, device="LINEAR").realize()
+    found = Tensor.stack(x.mean(1), x.var(1), x.max(1), x.min(1), (x * x).sum(1), x.abs().max(1)).numpy()
+    expected = [values.mean(1), values.var(1, ddof=1), values.max(1), values.min(1), (values * values).sum(1), np.abs(values).max(1)]
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_an_internal_error_is_an_error():
+    assert issubclass(quern.InternalError, quern.Error)

@@ -49,6 +49,8 @@ int64_t steps_at_once(const UOp& program) {
 bool applies(const UOp& program, const Opts& opts, const DeviceSpec& spec) {
   try {
     return steps_at_once(apply_opts(program, opts, spec)) <= kMostAtOnce;
+  } catch (const InternalError&) {
+    throw;
   } catch (const Error&) {
     return false;
   }

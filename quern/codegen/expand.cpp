@@ -14,6 +14,10 @@ constexpr size_t kMostAccumulators = 8;  // of one REDUCE and its copies, if mor
 
 bool is_copied(const UOp& u) { return u.op() == Op::RANGE && is_at_once(u) && u.src(0).is_int_const(); }
 
+bool is_of_group(const UOp& u) {
+  return u.op() == Op::RANGE && u.arg().range().kind == AxisKind::GROUP_REDUCE;
+}
+
 // What became of a node: a value for each combination of steps of the ranges that it depends on, the last
 // range fastest.
 struct Copies {
@@ -137,18 +141,24 @@ class Copier {
   }
 
   static UOp reduced(const UOp& u, const UOps& parts, const UOps& left, size_t copies) {
-    const auto over_left = [&](const UOp& value) {
+    const auto over = [&](const UOp& value, const UOps& ranges) {
+      if (ranges.empty() && value.dtype() == u.dtype()) return value;
       UOps now{value};
-      now.insert(now.end(), left.begin(), left.end());
+      now.insert(now.end(), ranges.begin(), ranges.end());
       return u.with_src(now);
     };
-    if (parts.size() == 1) return over_left(parts[0]);
+    if (parts.size() == 1) return over(parts[0], left);
     const bool loops = std::ranges::any_of(left, [](const UOp& r) { return r.op() == Op::RANGE; });
     if (!loops || parts.size() * copies > kMostAccumulators)
-      return over_left(UOp::make(
-          Op::VECTORIZE, u.dtype().scalar().vec(static_cast<int>(parts.size()) * u.dtype().lanes()), parts));
+      return over(
+          UOp::make(Op::VECTORIZE, u.dtype().scalar().vec(static_cast<int>(parts.size()) * u.dtype().lanes()),
+                    parts),
+          left);
+    // Threads combine what they have of all copies: once.
+    UOps own, group;
+    for (const UOp& r : left) (is_of_group(r) ? group : own).push_back(r);
     UOps values;
-    for (const UOp& part : parts) values.push_back(over_left(part));
+    for (const UOp& part : parts) values.push_back(over(part, own));
     while (values.size() > 1) {  // in pairs
       UOps pairs;
       for (size_t i = 0; i + 1 < values.size(); i += 2)
@@ -156,7 +166,7 @@ class Copier {
       if (values.size() % 2 == 1) pairs.push_back(values.back());
       values = std::move(pairs);
     }
-    return values[0];
+    return over(values[0], group);
   }
 
   const NodeList order_;

@@ -39,4 +39,10 @@ UOp combine_in_group(Op op, const UOp& share, const GroupThreads& threads, int64
   return value;
 }
 
+int64_t local_bytes_to_combine(DType dtype, int64_t steps, int64_t threads) {
+  int64_t bytes = 0;
+  for (int64_t left = steps; left > 1; left /= digit_of(left)) bytes += threads * dtype.bytes();
+  return bytes;
+}
+
 }  // namespace quern

@@ -23,4 +23,7 @@ struct GroupThreads {
 UOp combine_in_group(Op op, const UOp& share, const GroupThreads& threads, int64_t& next_local,
                      int64_t& next_range);
 
+// Bytes of LOCAL memory that this takes.
+int64_t local_bytes_to_combine(DType dtype, int64_t steps, int64_t threads);
+
 }  // namespace quern

@@ -72,6 +72,8 @@ class Chooser {
     try {
       (void)apply_opts(program_, opts_, spec_);
       return true;
+    } catch (const InternalError&) {
+      throw;
     } catch (const Error&) {
       opts_.pop_back();
       return false;
@@ -204,9 +206,10 @@ class Chooser {
       if (!around_.empty()) add(OptKind::LOCAL, around_.back(), divisor(size(around_.back()), kThreads));
       return;
     }
-    const int64_t threads =
-        divisor(size(along), std::min(kThreads, std::max<int64_t>(2, size(along) / kShare)));
-    if (add(OptKind::GROUP, along, threads)) group_ = threads;
+    int64_t threads = divisor(size(along), std::min(kThreads, std::max<int64_t>(2, size(along) / kShare)));
+    // fewer of them need less LOCAL memory
+    while (threads > 1 && !add(OptKind::GROUP, along, threads)) threads = divisor(size(along), threads / 2);
+    if (threads > 1) group_ = threads;
     add(OptKind::UNROLL, along, divisor(size(along) / std::max<int64_t>(1, group_), kTile));
   }
 

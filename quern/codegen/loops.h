@@ -18,4 +18,8 @@ UOp kinds_to_loops(const UOp& program, const DeviceSpec& spec);
 // on each other become one loop; the others get a RANGE of their own.
 UOp separate_loops(const UOp& program);
 
+// Threads of the CPU do steps of one loop that is around everything. A RANGE of kind THREAD that is not that,
+// which a user may have written, becomes a plain loop. Every END closes one RANGE.
+UOp inner_threads_to_loops(const UOp& program);
+
 }  // namespace quern

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdio>
 
@@ -12,6 +13,7 @@
 #include "quern/codegen/decompose.h"
 #include "quern/codegen/expand.h"
 #include "quern/codegen/fetch_ahead.h"
+#include "quern/codegen/given_kinds.h"
 #include "quern/codegen/heuristic.h"
 #include "quern/codegen/index_dtype.h"
 #include "quern/codegen/keep.h"
@@ -71,6 +73,8 @@ UOp applied(const UOp& program, Opts& opts, const DeviceSpec& spec, bool chosen)
   for (;;) {
     try {
       return apply_opts(program, opts, spec);
+    } catch (const InternalError&) {
+      throw;
     } catch (const Error&) {
       if (!chosen || opts.empty()) throw;
       opts.pop_back();
@@ -127,6 +131,8 @@ UOp lower_to_program(const UOp& kernel, const DeviceSpec& device, OptChoice choi
   refuse_what_the_device_lacks(kernel, device);
   // loads, stores and addresses with one index; index arithmetic, gates and loops are simple
   UOp program = simplified(kernel);
+  // kinds that the kernel's ranges were given are what loops are
+  check_given_kinds(program);
   // one thread does all of it if it has to be done in order
   DeviceSpec spec = device;
   if (spec.workgroup_threads > 1 && !must_be_in_order(program).empty()) spec.workgroup_threads = 1;
@@ -170,7 +176,7 @@ UOp lower_to_program(const UOp& kernel, const DeviceSpec& device, OptChoice choi
   // a LOAD behind a gate has a value for where it is closed; what is never stored is gone
   program = gates_to_alternatives(program);
   // every RANGE is closed by one END, every END closes one RANGE
-  program = separate_loops(program);
+  program = inner_threads_to_loops(separate_loops(program));
   // no dtype index: int32 where it is enough, int64 elsewhere
   if (spec.adds_addresses_in_64_bits) program = addresses_in_64_bits(program);
   program = index_to_integers(program);
@@ -185,6 +191,22 @@ UOp lower_to_program(const UOp& kernel, const DeviceSpec& device, OptChoice choi
   program = graph_rewrite(program, decompositions, {.name = "decompose"});
   check_boundary(program, Level::program, "lower");
   return program;
+}
+
+void check_given(const UOp& kernel, const DeviceSpec& device) {
+  const UOp program = simplified(kernel);
+  check_given_kinds(program);
+  const Opts opts = given_opts(kernel, OptChoice::given);
+  if (opts.empty()) return;
+  if (const std::string untouchable = not_optimisable(program); !untouchable.empty())
+    throw Error(fmt::format("{} does not apply: {}", opts[0].text(), untouchable));
+  const bool of_groups = std::ranges::any_of(opts, [](const Opt& o) {
+    return o.kind == OptKind::LOCAL || o.kind == OptKind::GROUP || o.kind == OptKind::GROUPTOP ||
+           o.kind == OptKind::NOLOCALS;
+  });
+  DeviceSpec spec = device;
+  if (!of_groups) spec.workgroup_threads = 1;
+  (void)apply_opts(program, opts, spec);
 }
 
 LinearProgram lower(const UOp& kernel, const DeviceSpec& spec, OptChoice choice) {

@@ -22,6 +22,10 @@ UOp lower_to_program(const UOp& kernel, const DeviceSpec& device, OptChoice choi
 // The same, in line.
 LinearProgram lower(const UOp& kernel, const DeviceSpec& spec, OptChoice choice = OptChoice::given);
 
+// An Error unless the kinds of its ranges and the opts that the kernel was given can be what they say: for
+// devices that run kernels as they are.
+void check_given(const UOp& kernel, const DeviceSpec& device);
+
 // A kernel at the point where its opts are applied, for those who look for good ones; none if its loops stay
 // as they are.
 struct Optimisable {

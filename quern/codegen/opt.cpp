@@ -4,8 +4,10 @@
 
 #include <algorithm>
 
+#include "quern/codegen/group_reduce.h"
 #include "quern/codegen/keep.h"
 #include "quern/codegen/loops.h"
+#include "quern/codegen/near_memory.h"
 #include "quern/codegen/pack.h"
 #include "quern/codegen/pad.h"
 #include "quern/codegen/rebuild.h"
@@ -59,6 +61,7 @@ class Application {
   }
 
   UOp finished() {
+    if (spec_.workgroup_threads > 1) check_local_bytes();
     program_ = rows_for_each_copy(program_);
     for (const Opt& opt : packs_) {
       opt_ = opt;
@@ -73,6 +76,27 @@ class Application {
   }
 
  private:
+  // What the whole kernel needs: memory that it has, and what the threads that share a reduce combine their
+  // parts in.
+  void check_local_bytes() {
+    const int64_t threads = threads_of(thread_slots(program_));
+    int64_t bytes = 0;
+    walk(program_, [&](const UOp& u) {
+      if (u.op() == Op::DEFINE_LOCAL) bytes += u.dtype().size() * u.dtype().base().bytes();
+      if (u.op() != Op::REDUCE) return;
+      int64_t copies = 1;
+      for (const UOp& r : u.ranges())
+        if (is_at_once(r)) copies *= static_cast<int64_t>(r.src(0).int_value());
+      for (const UOp& r : u.src().subspan(1))
+        if (r.op() == Op::RANGE && r.arg().range().kind == AxisKind::GROUP_REDUCE)
+          bytes +=
+              copies * local_bytes_to_combine(u.dtype(), static_cast<int64_t>(r.src(0).int_value()), threads);
+    });
+    if (bytes > spec_.local_bytes)
+      refuse(fmt::format("the kernel would need {} bytes of LOCAL memory, the device has {}", bytes,
+                         spec_.local_bytes));
+  }
+
   [[noreturn]] void refuse(const std::string& why) const {
     throw Error(fmt::format("{} does not apply: {}", opt_.text(), why));
   }
@@ -413,11 +437,11 @@ Loops loops_of(const UOp& program) {
 
 namespace {
 
-// A place that does not change with a loop.
+// A place that does not change with a loop, or one inside it.
 bool writes_one_place(const UOp& end) {
   bool found = false;
   walk(
-      end.src(0), [](const UOp& u) { return u.op() == Op::GROUP; },
+      end.src(0), [](const UOp& u) { return u.op() == Op::GROUP || u.op() == Op::END; },
       [&](const UOp& u) {
         if (u.op() != Op::STORE) return;
         for (const UOp& r : end.src().subspan(1))
@@ -431,7 +455,10 @@ bool writes_one_place(const UOp& end) {
 std::string not_optimisable(const UOp& program) {
   constexpr OpSet kOwnMemory = {Op::DEFINE_REG, Op::DEFINE_LOCAL, Op::AFTER,     Op::BARRIER, Op::SPECIAL,
                                 Op::IF,         Op::STAGE,        Op::VECTORIZE, Op::GEP,     Op::NOOP};
-  const OpSet found = program.ops_below() & kOwnMemory;
+  OpSet found = program.ops_below() & kOwnMemory;
+  // what it is about, before what comes with it
+  if (found.contains(Op::DEFINE_REG)) found = {Op::DEFINE_REG};
+  if (found.contains(Op::DEFINE_LOCAL)) found = {Op::DEFINE_LOCAL};
   if (!found.empty()) return fmt::format("its kernel has {}", name(found.first()));
   std::string why;
   NodeMap<UOp> stored;  // memory that is written, and where

@@ -131,4 +131,20 @@ UOp separate_loops(const UOp& program) {
   return result;
 }
 
+UOp inner_threads_to_loops(const UOp& program) {
+  UOps threads;
+  walk(program, [&](const UOp& u) {
+    if (u.op() == Op::RANGE && u.arg().range().kind == AxisKind::THREAD) threads.push_back(u);
+  });
+  const bool by_opts = !program.arg().none() && !program.arg().kernel().opts.empty();
+  if (threads.empty() || by_opts) return program;
+  if (threads.size() == 1 && program.src().size() == 1 && program.src(0).op() == Op::END &&
+      same(program.src(0).src(1), threads[0]))
+    return program;
+  std::unordered_map<UOp, UOp> loops;
+  for (const UOp& r : threads)
+    loops.emplace(r, r.replace({.arg = RangeArg{.id = r.arg().range().id, .kind = AxisKind::LOOP}}));
+  return program.substitute(loops);
+}
+
 }  // namespace quern

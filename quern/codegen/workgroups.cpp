@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "quern/codegen/given_kinds.h"
 #include "quern/codegen/group_reduce.h"
 #include "quern/codegen/rebuild.h"
 #include "quern/codegen/spread_loops.h"
@@ -36,6 +37,11 @@ UOps loops_around(const UOp& effect) {
 class GlobalLoops {
  public:
   explicit GlobalLoops(const UOp& program) : program_(program), order_(program.toposort()) {
+    const bool has_opts = !program.arg().none() && !program.arg().kernel().opts.empty();
+    is_of_a_user_ = !has_opts && std::ranges::any_of(order_, [](const UOp& u) {
+      return u.op() == Op::DEFINE_REG ||
+             (u.op() == Op::RANGE && (is_of_threads(u) || u.arg().range().kind == AxisKind::GLOBAL));
+    });
     walk(
         program, [](const UOp& u) { return u.op() != Op::BARRIER; },
         [&](const UOp& u) {
@@ -76,6 +82,8 @@ class GlobalLoops {
   // Its steps do not meet, and what they share is no reduce.
   bool may_be_apart(const UOp& r) const {
     if (!r.src(0).ranges().empty()) return false;
+    // Registers, and loops beside ranges of threads, are a user's: nobody has looked yet what is apart there.
+    if (is_of_a_user_ && !why_not_apart(program_, r).empty()) return false;
     if (!std::ranges::all_of(reduces_, [&](const UOp& u) { return is_open(u, r); })) return false;
     for (const auto& [memory, stores] : stores_) {
       const auto inside = std::ranges::count_if(stores, [&](const UOp& s) {
@@ -88,6 +96,7 @@ class GlobalLoops {
 
   const UOp program_;
   const NodeList order_;
+  bool is_of_a_user_ = false;
   UOps reduces_;  // that are not in what fills LOCAL memory
   std::unordered_map<UOp, UOps> stores_;
 };

@@ -45,6 +45,8 @@ std::optional<Opts> from_disk(DiskCache* cache, const std::string& key, const Op
     Opts opts = parse_opts(std::string_view(*text).substr(kFormat.size()));
     (void)apply_opts(kernel.program, opts, kernel.spec);
     return opts;
+  } catch (const InternalError&) {
+    throw;
   } catch (const Error&) {
     return {};
   }
@@ -83,6 +85,8 @@ std::optional<Opts> found_for(Device& device, const UOp& kernel, const std::stri
     Opts opts = searched(device, kernel, *start, turn);
     if (cache != nullptr) cache->store(key, std::string(kFormat) + to_text(opts));
     return opts;
+  } catch (const InternalError&) {
+    throw;
   } catch (const Error& e) {  // if it is the kernel's, it comes again when it is compiled
     if (env::DEBUG() >= 1)
       std::fputs(fmt::format("beam   {:<28} not searched: {}\n", name_of(kernel), e.what()).c_str(), stderr);

@@ -30,6 +30,13 @@ JitArguments run_and_realize(const std::function<JitArguments()>& function,
   for (const auto& t : outputs.tensors) roots.push_back(t->uop());
   for (const Tensor& t : now) roots.push_back(t.uop());
   realize(roots);
+  // Equal values are computed once, but what is written into one of the tensors is not to be seen in the
+  // other: each of them has memory of its own.
+  roots.clear();
+  for (const auto& t : outputs.tensors) roots.push_back(t->uop());
+  for (const Tensor& t : now) roots.push_back(t.uop());
+  std::erase_if(roots, [](const UOp& u) { return memory_base(u).op() != Op::NOOP; });
+  if (!roots.empty()) realize(roots);
   if (changed != nullptr) *changed = std::move(now);
   return outputs;
 }
@@ -62,6 +69,16 @@ std::vector<std::weak_ptr<TensorState>> left_behind(const Recording& recording, 
     if (!is_output && !is_view_of_old && u.ops_below().contains(Op::BUFFER)) result.push_back(weak);
   }
   return result;
+}
+
+// Tensors that are there and whose gradient is one of the outputs: by its number.
+using ReturnedGradient = std::pair<std::weak_ptr<TensorState>, size_t>;
+std::vector<ReturnedGradient> returned_gradients(const JitArguments& outputs) {
+  std::vector<ReturnedGradient> found;
+  for (const std::shared_ptr<TensorState>& state : states_whose_grad_is_there())
+    for (size_t i = 0; i < outputs.tensors.size(); i++)
+      if (outputs.tensors[i]->state() == state->grad) found.emplace_back(state, i);
+  return found;
 }
 
 // From now on whoever reads it is told why that cannot be.
@@ -144,6 +161,7 @@ struct JitCalls::Captured {
   Replay replay;
   std::unordered_set<UOp> used, written;  // BUFFERs that are bound
   std::vector<std::weak_ptr<TensorState>> left;
+  std::vector<ReturnedGradient> gradients;
   uint64_t settled = UINT64_MAX;
 };
 
@@ -182,6 +200,8 @@ JitCalls::Replayed JitCalls::replay(const JitArguments& given) {
   result.lengths = c.outputs.lengths();
   c.replay.run(c.inputs.apart());
   c.inputs.let_go();
+  for (const auto& [weak, output] : c.gradients)
+    if (const auto state = weak.lock()) state->grad = result.results().tensor[output].state();
   return result;
 }
 
@@ -222,6 +242,7 @@ std::shared_ptr<JitCalls::Captured> JitCalls::capture(const JitArguments& given,
   JitOutputs made(outputs, recording, inputs);
   auto captured = std::make_shared<Captured>(std::move(inputs), std::move(made), recording);
   captured->left = std::move(left);
+  captured->gradients = returned_gradients(outputs);
   captured->forget_memory();
   if (env::DEBUG() >= 1)
     std::fputs(fmt::format("jit: captured, {} kernels, {} bytes between them\n", captured->replay.kernels(),

@@ -31,6 +31,8 @@ std::optional<Opts> find_opts(const std::string& path, const std::string& name) 
     while (!text.empty() && (text.back() == '\r' || text.back() == '\t')) text.pop_back();
     try {
       return parse_opts(text);
+    } catch (const InternalError&) {
+      throw;
     } catch (const Error& e) {
       throw Error(wrong(e.what()));
     }

@@ -98,8 +98,10 @@ class Gatherer {
   // Which memory is written by what is wanted now, and what is the last that happens to it.
   void look() {
     states_.clear(), superseded_.clear(), written_.clear(), contiguous_.clear();
+    UOps calls;
     walk(UOp::sink(wanted_.order), [&](const UOp& u) {
       if (u.op() == Op::CONTIGUOUS) contiguous_.insert(u);
+      if (u.op() == Op::CALL) calls.push_back(u);
       if (is_state(u)) {
         states_.insert(u);
         written_.insert(buffer_under(u));
@@ -107,6 +109,13 @@ class Gatherer {
       const bool writes = is_state(u) || u.op() == Op::STORE;
       if (writes && memory_base(u.src(0)).op() == Op::AFTER) superseded_.insert(memory_base(u.src(0)));
     });
+    // A kernel of the user's is run once: all that it writes is as it is afterwards, also what nobody asked
+    // for.
+    bool added = false;
+    for (const UOp& call : calls)
+      for (const UOp& argument : written_arguments(call))
+        if (const UOp state = after(argument, UOps{call}); is_state(state)) added |= wanted_.insert(state);
+    if (added) look();
   }
 
   bool add_others() {

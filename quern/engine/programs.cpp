@@ -71,6 +71,10 @@ std::string key_of(const Device& device, const UOp& kernel) {
 }
 
 std::shared_ptr<const Program> compiled(Device& device, const UOp& scheduled) {
+  if (!device.takes_programs()) {  // opts make no difference there, but those that do not apply are an Error
+    check_given(scheduled, device.spec());
+    return device.compile(scheduled);
+  }
   const UOp given = with_opts_of_file(scheduled);
   const std::optional<Opts> found = searched_opts(device, given);
   const OptChoice choice = found ? OptChoice::searched : OptChoice::best;
@@ -98,7 +102,6 @@ bool is_known(const Device& device, const UOp& kernel) {
 }  // namespace
 
 std::shared_ptr<const Program> program_for(Device& device, const UOp& kernel) {
-  if (!device.takes_programs()) return device.compile(kernel);
   Programs& all = programs();
   const Programs::Key key = key_in_force(device);
   {

@@ -6,6 +6,7 @@
 #include "quern/engine/describe.h"
 #include "quern/engine/host.h"
 #include "quern/engine/outputs.h"
+#include "quern/engine/own_memory.h"
 #include "quern/engine/recording.h"
 #include "quern/engine/run.h"
 #include "quern/ir/node_map.h"
@@ -31,6 +32,19 @@ void run(const Outputs& outputs) try {
   throw Error("out of memory while a graph was compiled or run");
 }
 
+// Of memory, on one of its devices.
+int64_t bytes_of(const UOp& memory) {
+  int64_t count = 1;
+  for (const UOp& size : memory.shape()) count *= static_cast<int64_t>(size.vmax());
+  return count * memory.dtype().bytes();
+}
+
+Outputs outputs_of(UOps& roots, bool copied) {
+  UOps live = live_uops();
+  roots = with_own_memory_for_kernels(roots, live);
+  return outputs_for(roots, copied, live);
+}
+
 UOps substituted(const UOps& roots, const std::unordered_map<UOp, UOp>& map) {
   if (map.empty()) return roots;
   const UOp now = UOp::sink(roots).substitute(map);
@@ -40,10 +54,10 @@ UOps substituted(const UOps& roots, const std::unordered_map<UOp, UOp>& map) {
 // In a recording, writes from before it are run first, and by themselves.
 UOps after_older_writes(const UOps& roots) {
   const Recording* recording = Recording::current();
-  const UOps older = recording != nullptr ? recording->older_writes(roots) : UOps();
+  UOps older = recording != nullptr ? recording->older_writes(roots) : UOps();
   if (older.empty()) return roots;
   const Recording::Pause pause;
-  const Outputs outputs = outputs_for(older, false, live_uops());
+  const Outputs outputs = outputs_of(older, false);
   run(outputs);
   return substituted(roots, outputs.replaced);
 }
@@ -85,22 +99,45 @@ UOps with_reads(const UOps& roots) {
 
 void realize(const UOps& roots) {
   const auto lock = lock_engine();
-  const UOps now = after_older_writes(with_reads(roots));
-  run(outputs_for(now, false, live_uops()));
+  UOps now = after_older_writes(with_reads(roots));
+  run(outputs_of(now, false));
 }
 
 UOp realize_copy(const UOp& root) {
   const auto lock = lock_engine();
-  const UOp now = after_older_writes(with_reads({root})).front();
-  const Outputs outputs = outputs_for({now}, true, live_uops());
+  UOps now = after_older_writes(with_reads({root}));
+  const Outputs outputs = outputs_of(now, true);
   run(outputs);
-  return outputs.replaced.at(now);
+  return outputs.replaced.at(now.front());
 }
 
 std::string schedule_text(const UOps& roots) {
   const auto lock = lock_engine();
-  const Outputs outputs = outputs_for(roots, false, live_uops());
+  UOps now = roots;
+  const Outputs outputs = outputs_of(now, false);
   return outputs.sink.src().empty() ? "" : describe(prepare(strip(outputs.sink).sink)->schedule);
+}
+
+Estimate estimate(const UOps& roots) {
+  const auto lock = lock_engine();
+  const Outputs outputs = outputs_for(roots, false, live_uops());
+  Estimate all;
+  if (outputs.sink.src().empty()) return all;
+  const Stripped stripped = strip(outputs.sink);
+  const std::shared_ptr<const Prepared> prepared = prepare(stripped.sink);
+  for (const Step& step : prepared->schedule.steps) {
+    const int64_t devices = std::ssize(step.buffers.at(0).device());
+    for (const UOp& buffer : step.buffers) all.bytes += devices * bytes_of(buffer);
+    if (step.program.op() == Op::COPY) continue;
+    all.kernels += devices;
+    all.operations += devices * estimated_operations(step.program, stripped.variables);
+  }
+  for (const auto& [device, bytes] : prepared->plan.arenas) all.memory += bytes;
+  NodeSet results;
+  for (const auto& [value, memory] : outputs.replaced)
+    if (const UOp& base = memory_base(memory); results.insert(base))
+      all.memory += std::ssize(base.device()) * bytes_of(base);
+  return all;
 }
 
 // A graph that another thread realises must not be read before that is done: it would be run again.

@@ -58,6 +58,11 @@ UOps Recording::older_writes(const UOps& roots) const {
   return found;
 }
 
+void Recording::rename(const std::unordered_map<UOp, UOp>& writes) {
+  for (const auto& [before, now] : writes)
+    if (older_.contains(before)) older_.insert(now);
+}
+
 Recording* Recording::current() { return recording_now(); }
 
 void Recording::refuse(const char* what, const char* instead) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -31,6 +32,7 @@ class Recording {
   void add_constant(uint64_t numbers, const UOp& memory);
   // Writes below these that were asked for before the recording, and are not run yet: no part of it.
   UOps older_writes(const UOps& roots) const;
+  void rename(const std::unordered_map<UOp, UOp>& writes);  // which are other nodes now
 
   // What runs while this lives is not recorded.
   class Pause {

@@ -10,7 +10,7 @@
 #include "quern/engine/host.h"
 #include "quern/engine/programs.h"
 #include "quern/ir/env.h"
-#include "quern/ir/linear.h"
+#include "quern/ir/movement.h"
 #include "quern/ir/node_map.h"
 #include "quern/ir/sharding.h"
 #include "quern/runtime/buffer.h"
@@ -76,14 +76,10 @@ class Stops {
  private:
   bool overwrites(const Step& step) const {
     if (step.program.op() == Op::COPY) return had_values(step.buffers[0]);
-    bool found = false;
-    walk(step.program, [&](const UOp& u) {
-      if (u.op() != Op::STORE) return;
-      const UOp& target = storage_of(u.src(0));
-      found = found || (target.op() == Op::PARAM &&
-                        had_values(step.buffers.at(static_cast<size_t>(target.arg().integer()))));
-    });
-    return found;
+    const std::vector<bool> written = written_params(step.program, step.buffers.size());
+    for (size_t i = 0; i < written.size(); i++)
+      if (written[i] && had_values(step.buffers[i])) return true;
+    return false;
   }
   bool had_values(const UOp& node) const {
     if (node.op() == Op::PARAM) return had_values_.at(static_cast<size_t>(node.arg().integer()));

@@ -46,6 +46,8 @@ class Search {
     try {
       if (made_.insert(apply_opts(kernel_.program, opts, kernel_.spec)).second)
         list.push_back({opts, Candidate::kNever, ""});
+    } catch (const InternalError&) {
+      throw;
     } catch (const Error&) {
       return;
     }

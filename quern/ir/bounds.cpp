@@ -127,6 +127,7 @@ Bounds compute(const UOp& u) {
   switch (op) {
     case Op::DEFINE_VAR: return {u.arg().variable().min, u.arg().variable().max};
     case Op::BIND: return a();  // not the value: what is computed from it serves for other values, too
+    case Op::IOTA:
     case Op::RANGE:
     case Op::SPECIAL: return {0, std::max<wide>(a().max - 1, 0)};
     case Op::CAST: return cast(u.src(0), dtype);

@@ -71,10 +71,11 @@ class RewriteError : public Error {
   using Error::Error;
 };
 
-// A mistake of quern itself. Please report it, with the text.
-class InternalError : public std::logic_error {
+// A mistake of quern itself, which QUERN_CHECK found. Please report it, with the text. Who catches an Error
+// to go on without what was asked for lets this one through.
+class InternalError : public Error {
  public:
-  using std::logic_error::logic_error;
+  using Error::Error;
 };
 
 [[noreturn]] void check_failed(const char* condition, const char* file, int line, const std::string& detail);

@@ -47,6 +47,8 @@ class Lexer {
       return f();
     } catch (const ParseError&) {
       throw;
+    } catch (const InternalError&) {
+      throw;
     } catch (const Error& error) {
       fail(at, error.what());
     }

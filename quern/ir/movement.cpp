@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "quern/ir/derived.h"
+#include "quern/ir/node_map.h"
 
 namespace quern {
 namespace {
@@ -210,6 +211,28 @@ UOp without_detach(const UOp& view) {
   UOps sources(view.src().begin(), view.src().end());
   sources[0] = without_detach(view.src(0));
   return same(sources[0], view.src(0)) ? view : view.with_src(sources);
+}
+
+std::vector<bool> written_params(const UOp& kernel, size_t count) {
+  std::vector<bool> written(count);
+  walk(kernel, [&](const UOp& u) {
+    if (u.op() != Op::STORE) return;
+    const UOp* target = &u.src(0);
+    while (target->op() != Op::PARAM && !target->src().empty()) target = &target->src(0);
+    if (target->op() != Op::PARAM) return;
+    const auto slot = static_cast<size_t>(target->arg().integer());
+    if (slot < count) written[slot] = true;
+  });
+  return written;
+}
+
+UOps written_arguments(const UOp& call) {
+  const Sources arguments = call.src().subspan(1);
+  const std::vector<bool> written = written_params(call.src(0), arguments.size());
+  UOps found;
+  for (size_t i = 0; i < arguments.size(); i++)
+    if (written[i] && std::ranges::find(found, arguments[i]) == found.end()) found.push_back(arguments[i]);
+  return found;
 }
 
 }  // namespace quern

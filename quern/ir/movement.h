@@ -29,6 +29,12 @@ UOp store(const UOp& target, const UOp& value);                    // into memor
 UOp after(const UOp& x, Sources effects);                          // x, seen after the effects
 UOp new_buffer(DType dtype, int64_t elements, const UOp& device);  // with an identity of its own
 
+// A kernel of the user's is called by CALL(SINK, memory of its PARAMs), and writes into some of that memory
+// where it is. Which of so many PARAMs it stores into, by slot; and the arguments of a call that are stored
+// into, each once.
+std::vector<bool> written_params(const UOp& kernel, size_t count);
+UOps written_arguments(const UOp& call);
+
 // The same value as a node of its own: nodes that are equal are one, and what users made twice is two.
 // Without identities: the graph as it computes, which is what schedules are made of.
 UOp told_apart(const UOp& x);

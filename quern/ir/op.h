@@ -61,6 +61,7 @@ enum class ArgKind : uint8_t {
   X(PERMUTE, 1, 1, Ints)          /* axis i of the result is axis arg[i] of x */                                  \
   X(FLIP, 1, 1, Ints)             /* the axes that are reversed */                                                \
   /* tensors */                                                                                                   \
+  X(IOTA, 1, 1, None)             /* 0, 1, ..., src[0] - 1 along one axis */                                      \
   X(REDUCE, 1, -1, Reduce)        /* see arg.h, ReduceArg */                                                      \
   X(CONTIGUOUS, 1, 1, Texts)      /* the user wants this in memory; arg: opts of the kernel, if given */           \
   X(CONTIGUOUS_BACKWARD, 1, 1, None)                                                                              \

@@ -215,6 +215,8 @@ class Printer {
     if (!u.arg().none() || notation::divides_by_zero(u.op(), u.src())) return false;
     try {
       return result_dtype(u.op(), u.src()) == u.dtype();
+    } catch (const InternalError&) {
+      throw;
     } catch (const Error&) {
       return false;
     }

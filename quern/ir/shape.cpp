@@ -137,6 +137,7 @@ UOps compute_shape(const UOp& u) {
       if (!dims.empty() && dims.back().op() == Op::DEVICE) dims = dims.first(dims.size() - 1);
       return sizes(u, dims);
     }
+    case Op::IOTA: return sizes(u, u.src());
     case Op::RESHAPE: {
       const UOps from = needed(), to = sizes(u, rest);
       const UOp before = product(from), after = product(to);

@@ -18,7 +18,7 @@ namespace {
 constexpr OpSet kLegal[] = {
     // tensor
     OpSet{Op::SINK, Op::GROUP, Op::AFTER, Op::NOOP, Op::CONST, Op::DEFINE_VAR, Op::BIND, Op::UNIQUE, Op::LUNIQUE,
-          Op::DEVICE, Op::BUFFER, Op::PARAM, Op::REDUCE, Op::CONTIGUOUS, Op::CONTIGUOUS_BACKWARD, Op::DETACH, Op::COPY,
+          Op::DEVICE, Op::BUFFER, Op::PARAM, Op::IOTA, Op::REDUCE, Op::CONTIGUOUS, Op::CONTIGUOUS_BACKWARD, Op::DETACH, Op::COPY,
           Op::ALLREDUCE, Op::MULTI, Op::MSELECT, Op::MSTACK, Op::SLICE, Op::FUNCTION, Op::CALL, Op::TUPLE,
           Op::GETTUPLE, Op::STORE} |
         ops::movement | ops::elementwise,

@@ -130,6 +130,12 @@ constexpr Requirement kRequirements[] = {
      [](const UOp& u) { return fmt::format("{}", fmt::join(u.arg().ints(), ", ")); }},
 
     // tensors
+    {Op::IOTA, everywhere, "IOTA counts in integers that hold its size, which is of dtype index",
+     [](const UOp& u) {
+       return u.dtype().is_int() && !u.dtype().is_index() && u.dtype().lanes() == 1 && is_index_number(u.src(0)) &&
+              fits(u.dtype(), u.src(0).vmax());
+     },
+     [](const UOp& u) { return fmt::format("{} of {}", u.dtype().name(), u.src(0).dtype().name()); }},
     {{Op::REDUCE, Op::ALLREDUCE}, everywhere, "it combines by ADD, MUL, MAX, MIN, AND, OR or XOR, or by a body (REDUCE)",
      [](const UOp& u) {
        const Op op = u.arg().reduce().op;

@@ -217,6 +217,8 @@ class Decoder {
       fail(start, fmt::format("a CONST of {} without a value of it", dtype.name()));
     try {
       return UOp::make(op, dtype, sources_, arg, tag);
+    } catch (const InternalError&) {
+      throw;
     } catch (const Error& error) {  // the spec, when it is asked for
       fail(start, error.what());
     }

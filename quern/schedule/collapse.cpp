@@ -89,12 +89,30 @@ void add_conditions(const UOp& condition, UOps& into) {
       into.push_back(c);
   }
 }
-std::optional<Selected> selected(const UOp& x) {
+// A condition as the number 0 or 1.
+const UOp* as_condition(const UOp& x) {
+  const UOp* u = &x;
+  while (u->op() == Op::CAST && !u->dtype().is_bool()) u = &u->src(0);
+  return u->dtype().is_bool() && u != &x ? u : nullptr;
+}
+// `products`: a condition times a value counts, too. That loses what 0 times an infinity or NaN would be.
+std::optional<Selected> selected(const UOp& x, bool products = false) {
   if (x.op() == Op::CAST) {
-    auto inside = selected(x.src(0));
+    auto inside = selected(x.src(0), products);
     if (inside) inside->value = inside->value.cast(x.dtype());
     return inside;
   }
+  if (x.op() == Op::MUL && products)
+    for (size_t i = 0; i < 2; i++)
+      if (const UOp* condition = as_condition(x.src(i))) {
+        Selected s{.conditions = {}, .value = x.src(1 - i)};
+        add_conditions(*condition, s.conditions);
+        if (auto inside = selected(s.value, products)) {
+          s.conditions.insert(s.conditions.end(), inside->conditions.begin(), inside->conditions.end());
+          s.value = inside->value;
+        }
+        return s;
+      }
   if (x.op() != Op::WHERE) return std::nullopt;
   Selected s;
   if (is_zero(x.src(2))) {
@@ -106,7 +124,7 @@ std::optional<Selected> selected(const UOp& x) {
   } else {
     return std::nullopt;
   }
-  if (auto inside = selected(s.value)) {
+  if (auto inside = selected(s.value, products)) {
     s.conditions.insert(s.conditions.end(), inside->conditions.begin(), inside->conditions.end());
     s.value = inside->value;
   }
@@ -127,16 +145,52 @@ const UOp& without_cast(const UOp& u) {
 }
 UOp as_index(const UOp& u) { return u.cast(dtypes::index).simplify(); }
 
-// condition is (not) left < right, in mathematical integers: a * range + rest, compared with 0.
+// A sum in which casts are seen through: the cast of a sum is the sum of the casts where neither wraps, or
+// where the cast only drops high bits.
+std::optional<Linear> through_casts(const UOp& u, const UOp& range) {
+  auto sum = linear_of(u);
+  while (sum) {
+    const auto is_cast_sum = [&](const Linear::Term& t) {
+      return t.value.op() == Op::CAST && t.value.src(0).dtype().is_int() && depends_on(t.value, range) &&
+             !same(t.value.src(0), range);
+    };
+    const auto found = std::ranges::find_if(sum->terms, is_cast_sum);
+    if (found == sum->terms.end()) return sum;
+    const UOp inner = found->value.src(0);
+    const wide factor = found->factor;
+    auto inside = linear_of(inner);
+    const bool drops = !sum->dtype.is_index() && sum->dtype.bits() <= inner.dtype().bits();
+    if (!inside || (!drops && !inside->exact())) return std::nullopt;
+    if (inside->terms.size() == 1 && same(inside->terms[0].value, inner)) return sum;
+    inside->dtype = sum->dtype;
+    for (auto& term : inside->terms) term.value = term.value.cast(sum->dtype);
+    Linear without = *sum;
+    without.terms = {};
+    for (const auto& term : sum->terms)
+      if (!same(term.value, found->value)) without.terms.push_back(term);
+    sum = add(without, *inside, factor);
+  }
+  return sum;
+}
+
+// left - right as factor * range + rest. Where nothing wraps, in mathematical integers; else modulo the width
+// of their dtype, which is enough to compare for equality.
 struct Compared {
   wide factor = 0;
   UOp rest;
+  bool exact = true;
 };
-std::optional<Compared> in_terms_of(const UOp& left, const UOp& right, const UOp& range) {
-  const auto a = linear_of(left), b = linear_of(right);
-  if (!a || !b || !a->exact() || !b->exact()) return std::nullopt;
+std::optional<Compared> in_terms_of(const UOp& left, const UOp& right, const UOp& range, bool modulo) {
+  const auto a = through_casts(left, range), b = through_casts(right, range);
+  if (!a || !b) return std::nullopt;
   Compared c;
-  UOp rest = UOp::index(0);
+  c.exact = a->exact() && b->exact();
+  if (!c.exact && !modulo) return std::nullopt;
+  const DType dtype = c.exact ? dtypes::index : left.dtype();
+  auto number = [&](wide n) {
+    return c.exact ? UOp::constant(dtype, n) : UOp::constant(dtype, wrap(dtype, n));
+  };
+  UOp rest = number(0);
   auto add = [&](const Linear& l, wide sign) {
     for (const auto& [value, factor] : l.terms) {
       if (same(without_cast(value), range))
@@ -144,9 +198,9 @@ std::optional<Compared> in_terms_of(const UOp& left, const UOp& right, const UOp
       else if (depends_on(value, range))
         return false;
       else
-        rest = rest + as_index(value) * UOp::constant(dtypes::index, sign * factor);
+        rest = rest + value.cast(dtype) * number(sign * factor);
     }
-    rest = rest + UOp::constant(dtypes::index, sign * l.constant);
+    rest = rest + number(sign * l.constant);
     return true;
   };
   if (!add(*a, 1) || !add(*b, -1)) return std::nullopt;
@@ -154,30 +208,45 @@ std::optional<Compared> in_terms_of(const UOp& left, const UOp& right, const UOp
   return c;
 }
 
-// range == e: where the sum has its one element.
-std::optional<UOp> picked(const UOp& condition, const UOp& range) {
+// Where a condition `factor * range == e` lets the sum have its one element: the place, and whether there is
+// one.
+struct Place {
+  UOp at, exists;
+};
+std::optional<Place> picked(const UOp& condition, const UOp& range) {
   const bool negated = is_not(condition);
   const UOp& c = negated ? condition.src(0) : condition;
   if (c.op() != (negated ? Op::CMPNE : Op::CMPEQ) || !c.src(0).dtype().is_int()) return std::nullopt;
-  const auto compared = in_terms_of(c.src(0), c.src(1), range);
-  if (!compared || (compared->factor != 1 && compared->factor != -1)) return std::nullopt;
-  return (compared->factor == 1 ? compared->rest * -1 : compared->rest).simplify();
+  const auto compared = in_terms_of(c.src(0), c.src(1), range, true);
+  if (!compared || compared->factor == 0) return std::nullopt;
+  const UOp opposite =
+      compared->rest * UOp::constant(compared->rest.dtype(), wrap(compared->rest.dtype(), -1));
+  const UOp e = compared->factor > 0 ? opposite : compared->rest;
+  const wide factor = compared->factor > 0 ? compared->factor : -compared->factor;
+  if (factor == 1) {
+    // Two places must not be one value of a narrow dtype.
+    if (!compared->exact && !fits(c.src(0).dtype(), range.vmax())) return std::nullopt;
+    return Place{as_index(e), UOp::boolean(true)};
+  }
+  if (!compared->exact || !fits(dtypes::index, factor)) return std::nullopt;
+  const UOp divisor = UOp::constant(dtypes::index, factor);
+  return Place{(e / divisor).simplify(), eq(e % divisor, UOp::index(0)).simplify()};
 }
 
 UOp pick_element(const UOp& reduce) {
   if (!is_plain(reduce) || reduce.arg().reduce().op != Op::ADD) return {};
-  const auto s = selected(reduce.src(0));
+  const auto s = selected(reduce.src(0), true);
   if (!s) return {};
   for (const UOp& range : ranges_of(reduce)) {
     if (range.op() != Op::RANGE) continue;
     for (size_t i = 0; i < s->conditions.size(); i++) {
       const auto place = picked(s->conditions[i], range);
       if (!place) continue;
-      const UOp inside = ((*place >= 0) & (*place < range.src(0))).simplify();
-      const UOp at = where(inside, *place, UOp::invalid()).simplify();
+      const UOp inside = (place->exists & (place->at >= 0) & (place->at < range.src(0))).simplify();
+      const UOp at = where(inside, place->at, UOp::invalid()).simplify();
       UOps conditions{inside};
       for (size_t k = 0; k < s->conditions.size(); k++)
-        if (k != i) conditions.push_back(s->conditions[k].substitute_open({{range, *place}}));
+        if (k != i) conditions.push_back(s->conditions[k].substitute_open({{range, at}}));
       return over(reduce, select(conditions, as_sum(s->value.substitute_open({{range, at}}))),
                   without(ranges_of(reduce), range));
     }
@@ -203,7 +272,7 @@ UOp count_elements(const UOp& reduce) {
       const bool negated = is_not(condition);
       const UOp& c = negated ? condition.src(0) : condition;
       const bool less = c.op() == Op::CMPLT && c.src(0).dtype().is_int();
-      const auto compared = less ? in_terms_of(c.src(0), c.src(1), range) : std::nullopt;
+      const auto compared = less ? in_terms_of(c.src(0), c.src(1), range, false) : std::nullopt;
       if (!compared || (compared->factor != 1 && compared->factor != -1)) {
         bounded = false;
         break;

@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
-#include <utility>
 
 #include "quern/ir/error.h"
 #include "quern/ir/eval.h"
@@ -164,24 +162,6 @@ UOp with_values_first(const UOp& sink, const UOps& stores) {
   return *done.find(sink);
 }
 
-namespace {
-
-// Whether the kernel that is called stores into this argument.
-bool writes(const UOp& call, const UOp& memory) {
-  bool found = false;
-  walk(call.src(0), [&](const UOp& u) {
-    if (u.op() != Op::STORE) return;
-    const UOp* target = &u.src(0);
-    while (target->op() != Op::PARAM && !target->src().empty()) target = &target->src(0);
-    if (target->op() != Op::PARAM) return;
-    const auto slot = static_cast<size_t>(target->arg().integer());
-    found |= slot + 1 < call.src().size() && same(call.src(slot + 1), memory);
-  });
-  return found;
-}
-
-}  // namespace
-
 UOp with_old_contents_kept(const UOp& sink, const UOps& memory) {
   const NodeList order = sink.toposort([&](const UOp& u) { return u.op() != Op::SINK || same(u, sink); });
   auto under = [](const UOp& u) -> const UOp& {
@@ -193,12 +173,6 @@ UOp with_old_contents_kept(const UOp& sink, const UOps& memory) {
   for (const UOp& u : order)
     if (u.op() == Op::AFTER && std::ranges::find(memory, under(u)) != memory.end())
       overwritten.insert(u.src(0));
-  // What a kernel of the user's writes: an argument of a CALL that an AFTER of it is about.
-  std::set<std::pair<const detail::Node*, const detail::Node*>> written;
-  for (const UOp& u : order)
-    if (u.op() == Op::AFTER)
-      for (const UOp& e : u.src().subspan(1))
-        if (e.op() == Op::CALL && writes(e, u.src(0))) written.emplace(e.node(), u.src(0).node());
   NodeMap<UOp> as_value, as_memory;
   for (const UOp& u : order) {
     if (u.op() == Op::SINK && !same(u, sink)) {  // the body of a CALL
@@ -207,9 +181,11 @@ UOp with_old_contents_kept(const UOp& sink, const UOps& memory) {
       continue;
     }
     UOps sources, places;
+    const UOps written = u.op() == Op::CALL ? written_arguments(u) : UOps();
+    const bool first_is_place =
+        u.op() == Op::AFTER || u.op() == Op::STORE || (u.op() == Op::CONTIGUOUS && !u.tag().none());
     for (size_t i = 0; i < u.src().size(); i++) {
-      const bool place = ((u.op() == Op::AFTER || u.op() == Op::STORE) && i == 0) ||
-                         (u.op() == Op::CALL && written.contains({u.node(), u.src(i).node()}));
+      const bool place = (i == 0 && first_is_place) || std::ranges::find(written, u.src(i)) != written.end();
       const bool body = u.op() == Op::CALL && i == 0;
       sources.push_back(body ? u.src(i) : place ? *as_memory.find(u.src(i)) : *as_value.find(u.src(i)));
       places.push_back(body ? u.src(i) : i == 0 ? *as_memory.find(u.src(i)) : *as_value.find(u.src(i)));

@@ -4,6 +4,7 @@
 #include <ranges>
 
 #include "quern/ir/saturate.h"
+#include "quern/schedule/picks.h"
 #include "quern/schedule/wanted.h"
 
 namespace quern {
@@ -114,6 +115,17 @@ FactsOf::FactsOf(const NodeList& order) {
   }
 }
 
+// Of a REDUCE that picks one element: it reads that one only. `f` has the facts of its source.
+static Facts picked(const UOp& u, Facts f) {
+  const wide read = static_cast<wide>(elements_at_most(u.shape())) * std::max<int64_t>(f.loads, 1) *
+                    std::max<int64_t>(u.dtype().bytes(), 4);
+  f.bytes = capped(std::min<wide>(f.bytes, read));
+  f.heavy_axes = 0;
+  for (size_t i = 0; f.heavy && i < u.shape().size(); i++)
+    if (!u.shape()[i].equals(1)) f.heavy_axes |= axis_bit(i);
+  return f;
+}
+
 Facts FactsOf::compute(const UOp& u) const {
   Facts f;
   if (u.op() == Op::DEVICE) {
@@ -164,6 +176,9 @@ Facts FactsOf::compute(const UOp& u) const {
   }
   if (is_elementwise(u.op())) f.cost += cost_of(u.op()), f.functions |= is_function(u.op());
   if (u.op() == Op::REDUCE) {
+    uint64_t axes = 0;
+    for (const int64_t axis : u.arg().reduce().axes) axes |= axis_bit(static_cast<size_t>(axis));
+    if ((axes & ~picked_axes(u)) == 0) return picked(u, f);
     f.heavy = true;
     f.heavy_axes = 0;
     const UOps& shape = u.shape();

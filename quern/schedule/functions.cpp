@@ -125,7 +125,7 @@ UOps called(Calls& calls, const UOp& call, const UOp& device) {
   UOps memory, values(arguments.begin(), arguments.end()), passed;
   int64_t slot = std::ssize(shapes_of);
   for (UOp& v : values) {
-    if (base_of(v).is_const()) continue;  // a part of the body
+    if (base_of(v).is_const() || base_of(v).op() == Op::IOTA) continue;  // a part of the body
     passed.push_back(v);
     v = reshape(parameter(v, device, slot++), v.shape());
   }

@@ -38,11 +38,6 @@ RangeSet minus(const RangeSet& a, const RangeSet& b) {
 bool within(const RangeSet& a, const RangeSet& b) {
   return std::ranges::all_of(a, [&](const UOp& x) { return has(b, x); });
 }
-int64_t iterations(const RangeSet& set) {
-  UOps sizes;
-  for (const UOp& r : set) sizes.push_back(r.src(0));
-  return elements_at_most(sizes);
-}
 
 RangeSet ranges_in(const Use& use, uint64_t axes) {
   RangeSet found;
@@ -77,6 +72,23 @@ class Decision {
     return {.keep = NodePlan::Keep::global, .reason = std::move(why), .level = {}, .axes = {}};
   }
 
+  bool is_picked(const UOp& range) const { return q_.plan.picked.contains(range); }
+  // Whether an index picks elements of what has these ranges. What compares the index has them, too, and also
+  // those that the index depends on.
+  bool is_table(const RangeSet& own) const {
+    return std::ranges::any_of(own, [&](const UOp& r) {
+      const auto found = q_.plan.picked.find(r);
+      return found != q_.plan.picked.end() &&
+             !std::ranges::all_of(found->second, [&](const UOp& i) { return has(own, i); });
+    });
+  }
+  int64_t iterations(const RangeSet& set) const {
+    UOps sizes;
+    for (const UOp& r : set)
+      if (!is_picked(r)) sizes.push_back(r.src(0));
+    return elements_at_most(sizes);
+  }
+
   // Is the kernel done before a second one would start?
   bool is_small() const {
     const Nest& n = nest(q_.uses[0]);
@@ -91,8 +103,12 @@ class Decision {
     return std::max<int64_t>(elements_at_most(sizes), 1);
   }
 
-  static bool is_reduce(const UOp& loop) { return loop.arg().range().kind == AxisKind::REDUCE; }
-  static bool in_reduce(const RangeSet& loops) { return std::ranges::any_of(loops, is_reduce); }
+  bool is_reduce(const UOp& loop) const {
+    return loop.arg().range().kind == AxisKind::REDUCE && !is_picked(loop);
+  }
+  bool in_reduce(const RangeSet& loops) const {
+    return std::ranges::any_of(loops, [&](const UOp& r) { return is_reduce(r); });
+  }
 
   // Operations that the loops around a use would do again for the same element: many of them, or a function
   // in the loops of a reduce (elsewhere they stand outside of the other loops).
@@ -101,10 +117,15 @@ class Decision {
     for (const Use& use : q_.uses) {
       const RangeSet own = ranges_in(use, ~uint64_t{0});
       RangeSet unchanged = minus(scope(use).loops, own);
-      std::erase_if(unchanged, is_reduce);  // such a loop can stand inside of the others
+      std::erase_if(unchanged, [&](const UOp& r) {
+        return is_reduce(r) || is_picked(r);
+      });  // such a loop can stand inside of the others
       int64_t times = iterations(unchanged);
+      const bool picked = is_table(own);
+      if (picked)  // the loops around the index say how many elements are read, of those that there are
+        times = iterations(scope(use).loops) / elements_on(~uint64_t{0});
       const bool repeats = f.functions && in_reduce(own);
-      if (repeats)  // steps of a reduce may come to the same element, as those of windows do
+      if (repeats && !picked)  // steps of a reduce may come to the same element, as those of windows do
         times = std::max(times, iterations(own) / elements_on(~uint64_t{0}));
       if ((f.cost <= most_operations && !repeats) || times <= kFewTimes) continue;
       Verdict v = keep(fmt::format("{} operations would be done {} times", f.cost, times));
@@ -133,6 +154,12 @@ class Decision {
     if (!in_one_nest()) return keep("used by several kernels: the reduce would be computed in each");
     const uint64_t axes = q_.facts.heavy_axes;
     const Use& first = q_.uses[0];
+    for (const Use& use : q_.uses) {
+      const RangeSet own = ranges_in(use, ~uint64_t{0});
+      if (is_table(own)) return keep("an index picks elements of it, and it has a reduce");
+      if (std::ranges::any_of(scope(use).loops, [&](const UOp& r) { return is_picked(r) && !has(own, r); }))
+        return keep("it has a reduce, and elements are picked by it");
+    }
     for (const Use& use : q_.uses)
       for (size_t i = 0; i < use.index.size(); i++)
         if ((axes >> std::min<size_t>(i, 63) & 1) != 0 && !same(use.index[i], first.index[i]))

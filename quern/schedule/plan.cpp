@@ -9,6 +9,8 @@
 #include "quern/schedule/fusion.h"
 #include "quern/schedule/memory_view.h"
 #include "quern/schedule/movement_index.h"
+#include "quern/schedule/picks.h"
+#include "quern/schedule/wanted.h"
 
 namespace quern {
 namespace {
@@ -41,7 +43,8 @@ class Planner {
       case Op::AFTER: return visit_after(u, node);
       case Op::CONTIGUOUS:
         return keep_whole(u, node, u.tag().none() ? "the user asked for it" : u.tag().text());
-      case Op::REDUCE: break;
+      case Op::REDUCE:
+      case Op::IOTA: break;
       default:
         if (!is_elementwise(u.op()) && !is_movement(u.op()) && u.op() != Op::DETACH &&
             u.op() != Op::CONTIGUOUS_BACKWARD && u.op() != Op::NOOP)
@@ -122,6 +125,12 @@ class Planner {
       outer_of_.emplace(range, level);
       loops.push_back(range);
     }
+    for (const Pick& pick : picks_of(u)) {
+      UOps& depends = plan_.picked[inner.index[pick.axis]];
+      for (size_t i = 0; i < inner.index.size(); i++)
+        if ((pick.index_axes & axis_bit(i)) != 0)
+          for (const UOp& r : inner.index[i].ranges()) depends.push_back(r);
+    }
     std::ranges::sort(loops, before);
     add_level(around.nest, level);
     inner.scope = open_scope(around.nest, std::move(loops));
@@ -129,10 +138,10 @@ class Planner {
     node.reduced.push_back(std::move(opened));
   }
 
-  // Of an elementwise op, or one that changes nothing.
+  // Of an elementwise op, or one that changes nothing. What counts is computed of nothing but the index.
   SmallVector<uint32_t, 3> pass_on(const UOp& u, const Use& use) {
     SmallVector<uint32_t, 3> positions;
-    const size_t count = is_elementwise(u.op()) ? u.src().size() : 1;
+    const size_t count = is_elementwise(u.op()) ? u.src().size() : u.op() == Op::IOTA ? 0 : 1;
     for (const UOp& s : u.src().first(count)) positions.push_back(add_use(s, use));
     return positions;
   }

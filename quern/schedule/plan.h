@@ -8,6 +8,7 @@
 #pragma once
 
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "quern/ir/device_spec.h"
@@ -64,6 +65,9 @@ struct Plan {
   std::vector<Nest> nests;
   std::vector<Scope> scopes;
   int64_t next_range = 0;
+  // RANGEs of reduces that pick one element along them, which are no loops: the loops that the index depends
+  // on.
+  std::unordered_map<UOp, UOps> picked;
 
   // Kernels of the user's are not looked into.
   explicit Plan(const UOp& sink)

@@ -100,6 +100,7 @@ class Lowering {
   UOp computed(const UOp& u, const NodePlan& node, size_t i, const UOps& index) {
     if (u.op() == Op::CONST) return u.src().empty() ? u : UOp::constant(u.dtype(), u.value());
     if (u.op() == Op::BIND) return u.src(0);
+    if (u.op() == Op::IOTA) return index[0].cast(u.dtype());
     if (node.sources.size() <= i) return u;  // a variable
     const auto& from = node.sources[i];
     if (is_movement(u.op())) {

@@ -28,8 +28,17 @@ namespace {
 
 const Rules simplification = [] { return symbolic + reduce_collapse + stage_folding; };
 
-// Copies of old contents are added until the kernels can be put in order: once for each memory at most.
-constexpr int kMostRounds = 32;
+// Copies of old contents are added until the kernels can be put in order. Copies of all that is overwritten
+// always do: each can be made as soon as there is something to copy, and nothing else waits for what was.
+constexpr int kFewRounds = 8, kMostRounds = 32;
+
+UOps all_memory(const UOp& graph) {
+  UOps all;
+  walk(graph, [&](const UOp& u) {
+    if (is_memory(u)) all.push_back(u);
+  });
+  return all;
+}
 
 std::vector<Step> with_bodies(std::vector<Step> steps, const UOps& bodies) {
   if (!bodies.empty())
@@ -97,7 +106,7 @@ Schedule make_schedule(const UOp& sink, const SpecOf& spec_of) {
     Steps split = split_into_kernels(merge_outputs(forward_values(loops, spec_of), spec_of));
     if (!split.contested.empty()) split = split_into_kernels(loops);
     if (split.contested.empty()) return {with_bodies(std::move(split.steps), called.bodies)};
-    const UOp kept = with_old_contents_kept(graph, split.contested);
+    const UOp kept = with_old_contents_kept(graph, round < kFewRounds ? split.contested : all_memory(graph));
     if (same(kept, graph) || round + 1 == kMostRounds) refuse(graph, split);
     graph = kept;
   }

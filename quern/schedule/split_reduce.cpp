@@ -6,6 +6,8 @@
 #include "quern/ir/movement.h"
 #include "quern/schedule/facts.h"
 #include "quern/schedule/movement_index.h"
+#include "quern/schedule/picks.h"
+#include "quern/schedule/wanted.h"
 
 namespace quern {
 namespace {
@@ -29,11 +31,17 @@ UOp split_reduce(const UOp& reduce) {
   if (env::SPLIT_REDUCEOP() == 0 || arg.op == Op::NOOP || arg.axes.empty()) return {};
   const UOp& x = reduce.src(0);
   if (!std::ranges::all_of(x.shape(), [](const UOp& s) { return s.is_int_const(); })) return {};
-  const int64_t outputs = elements_at_most(reduce.shape()), inputs = elements_at_most(x.shape());
+  const uint64_t picked = picked_axes(reduce);  // they are no loops
+  const int64_t outputs = elements_at_most(reduce.shape());
+  int64_t inputs = elements_at_most(x.shape());
+  for (const int64_t axis : arg.axes)
+    if (const auto at = static_cast<size_t>(axis); (picked & axis_bit(at)) != 0)
+      inputs /= std::max<int64_t>(size_of(x.shape()[at]), 1);
   if (outputs == 0 || inputs / outputs < env::REDUCEOP_SPLIT_THRESHOLD()) return {};
   const int64_t most = std::min(kMostParts, (int64_t{1} << env::REDUCEOP_SPLIT_SIZE()) / outputs);
   for (int64_t axis : arg.axes) {
     const auto at = static_cast<size_t>(axis);
+    if ((picked & axis_bit(at)) != 0) continue;
     const auto size = static_cast<int64_t>(x.shape()[at].int_value());
     for (int64_t parts = most; parts >= kLeastParts; parts--) {
       if (size % parts != 0) continue;

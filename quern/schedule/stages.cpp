@@ -64,26 +64,33 @@ namespace {
 class Stores {
  public:
   UOp run(const UOp& sink) {
-    NodeList order = sink.toposort([&](const UOp& u) { return u.op() != Op::SINK || same(u, sink); });
-    for (const UOp& u : order)
+    walk(sink, [&](const UOp& u) {
       if (u.op() == Op::LUNIQUE) next_ = std::max(next_, u.arg().integer() + 1);
-    for (const UOp& u : order) {
-      UOps sources;
-      const bool inside = u.op() != Op::SINK || same(u, sink);
-      for (const UOp& s : u.src()) sources.push_back(inside ? *done_.find(s) : s);
-      done_.emplace(u, rewritten(u, sources));
-    }
-    return *done_.find(sink);
+    });
+    return with_stores(sink);
   }
 
  private:
+  UOp with_stores(const UOp& root) {
+    const NodeList order = root.toposort([&](const UOp& u) { return u.op() != Op::SINK || same(u, root); });
+    for (const UOp& u : order) {
+      if (done_.contains(u)) continue;
+      UOps sources;
+      const bool inside = u.op() != Op::SINK || same(u, root);
+      for (const UOp& s : u.src()) sources.push_back(inside ? *done_.find(s) : s);
+      done_.emplace(u, rewritten(u, sources));
+    }
+    return *done_.find(root);
+  }
+
   UOp rewritten(const UOp& u, const UOps& sources) {
     const bool has_axes =
         u.op() == Op::INDEX &&
         (u.src(0).op() == Op::STAGE || u.src(0).op() == Op::MSELECT || u.src(0).op() == Op::MSTACK);
     if (has_axes) {
-      const Sources index = Sources(sources).subspan(1);
-      return UOp::make(Op::INDEX, u.dtype(), {sources[0], flat_index(index, u.src(0).shape())});
+      // Simplified while stages are stages: simplifying what is stored would make two states of one memory.
+      const UOp place = flat_index(u.src().subspan(1), u.src(0).shape());
+      return UOp::make(Op::INDEX, u.dtype(), {sources[0], with_stores(place)});
     }
     if (u.op() == Op::AFTER) {  // effects that turned out to be none
       UOps kept{sources[0]};

@@ -3,6 +3,7 @@
 #include <ranges>
 
 #include "quern/ir/movement.h"
+#include "quern/ir/small_vector.h"
 #include "quern/schedule/facts.h"
 
 namespace quern {

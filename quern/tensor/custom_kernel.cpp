@@ -17,6 +17,13 @@ UOp whole_memory(const UOp& u) {
   return below.op() == Op::BUFFER || below.op() == Op::AFTER ? below : UOp();
 }
 
+// Is it memory of another argument as well? What is written there must not be seen through that one.
+bool is_elsewhere(const UOps& memory, size_t i) {
+  for (size_t k = 0; k < memory.size(); k++)
+    if (k != i && same(memory_under(memory[k]), memory_under(memory[i]))) return true;
+  return false;
+}
+
 std::string texts_of(const std::vector<Shape>& shapes) {
   std::string all;
   for (const Shape& s : shapes) all += shape_text(s);
@@ -77,14 +84,21 @@ std::vector<Tensor> custom_kernel(const std::vector<Tensor>& arguments, const Ke
     throw Error(
         fmt::format("custom_kernel: the body gave {}, not a SINK", given ? name(given.op()) : "nothing"));
   const UOp sink = within_bounds(given, params);
+  const std::vector<bool> written = written_params(sink, params.size());
+  for (size_t i = 0; i < memory.size(); i++)
+    if (written[i] && is_elsewhere(memory, i))
+      memory[i] = whole_memory(detail::in_new_memory("custom_kernel", arguments[i]).uop());
   UOps sources{sink};
   sources.insert(sources.end(), memory.begin(), memory.end());
   UOp call = UOp::make(Op::CALL, dtypes::void_, sources);
   if (gradient) call = with_custom_gradient(call, on_nodes(gradient, shapes), {identity, texts_of(shapes)});
   std::vector<Tensor> results;
   results.reserve(memory.size());
-  for (size_t i = 0; i < memory.size(); i++)
-    results.emplace_back(quern::reshape(quern::after(memory[i], UOps{call}), sizes_of(shapes[i])));
+  for (size_t i = 0; i < memory.size(); i++) {
+    // What is only read stays what it is, but is no view of the argument: later assignments are not seen.
+    const UOp now = written[i] ? quern::after(memory[i], UOps{call}) : told_apart(memory[i]);
+    results.emplace_back(quern::reshape(now, sizes_of(shapes[i])));
+  }
   return results;
 }
 

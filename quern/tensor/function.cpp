@@ -32,10 +32,10 @@ UOp joined(const UOp& x) { return reshape(x.src(0), x.src().subspan(1)); }
 
 const Rules one_reshape = [] { return RuleList{{op(Op::RESHAPE).as("x"), joined}}; };
 
-void refuse_memory(const UOp& body, const std::string& name) {
+void refuse_memory(const UOp& body, const std::string& name, int64_t begun) {
   std::vector<std::string> found;
   for (const UOp& u : body.toposort())
-    if (u.op() == Op::BUFFER)
+    if (u.op() == Op::BUFFER && u.src(0).arg().integer() < begun)
       found.push_back(
           fmt::format("{} elements of {} on {}", u.arg().integer(), u.dtype().name(), u.device()[0]));
   if (found.empty()) return;
@@ -67,7 +67,9 @@ std::vector<Tensor> called(const std::vector<Tensor>& arguments, const std::vect
   for (const Tensor& y : results) values.push_back(y.uop());
   const UOp body =
       graph_rewrite(UOp::make(Op::TUPLE, dtypes::void_, values).substitute(parameters), one_reshape);
-  if (!settings.allow_implicit) refuse_memory(body, settings.name);
+  if (!settings.allow_implicit) refuse_memory(body, settings.name, settings.begun);
+  constexpr OpSet kEffects = {Op::STORE, Op::AFTER, Op::CALL};
+  if (body.ops_below().intersects(kEffects)) return results;
   if (!std::ranges::all_of(arguments, is_fixed) || !std::ranges::all_of(results, is_fixed)) return results;
   if (!is_on_one_device(arguments, results) || body.ops_below().contains(Op::COPY)) return results;
 
@@ -81,9 +83,13 @@ std::vector<Tensor> called(const std::vector<Tensor>& arguments, const std::vect
   return from_call;
 }
 
+int64_t memory_mark() { return told_apart(UOp::index(0)).src(0).arg().integer(); }
+
 std::vector<Tensor> call_function(const TensorFunction& function, const std::vector<Tensor>& arguments,
                                   const FunctionSettings& settings) {
-  return called(arguments, function(arguments), settings);
+  FunctionSettings its = settings;
+  its.begun = memory_mark();
+  return called(arguments, function(arguments), its);
 }
 
 }  // namespace quern

@@ -5,6 +5,7 @@
 //   y = tanh(x @ w)  ->  y = FUNCTION(tanh(PARAM(0) @ PARAM(1)), x, w; {name: "layer", precompile: true})
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -17,10 +18,13 @@ struct FunctionSettings {
   std::string name = "function";
   bool precompile = false;
   bool allow_implicit = true;  // memory that is no argument may be used; else an Error says what it is
+  int64_t begun = INT64_MAX;   // memory_mark() before the function ran: what was made since is its own
 };
+int64_t memory_mark();
 
 // The results, as those of a call. Arguments that are on no device (constants) stay in the body; where a size
-// is symbolic, or not all is on one device, the results are what they were.
+// is symbolic, not all is on one device, or memory is written (by assignments, or kernels of the user's), the
+// results are what they were.
 std::vector<Tensor> called(const std::vector<Tensor>& arguments, const std::vector<Tensor>& results,
                            const FunctionSettings& settings);
 

@@ -46,32 +46,24 @@ Tensor gather_axes(const Tensor& x, const std::vector<std::pair<int64_t, Tensor>
   const bool neighbours = order.back() - first + 1 == std::ssize(order);
   for (int64_t a = 0; a < x.ndim(); a++)
     if (!std::ranges::count(order, a)) order.push_back(a);
-  // The indexed axes come first and become one; the indices become one number.
+  // (indices..., indexed axes..., kept axes...): an index that is out of range equals no place.
   const Tensor sorted = x.permute(order);
-  std::optional<Tensor> place, inside;
-  Dim places = 1;
-  for (size_t i = 0; i < tensors.size(); i++) {
-    const Dim size = x.size(indices[i].first);
-    const Tensor index = broadcast_to("index", wrapped(tensors[i], size), shape);
-    const Tensor length = Tensor::from_dim(size, dtypes::int64), valid = index.ge(0) & index.lt(length);
-    place = place ? *place * length + index : index;
-    inside = inside ? *inside & valid : valid;
-    places = product(places, size);
-  }
-  if (tensors.size() > 1) place = inside->where(*place, -1);  // a wrong index must not become another place
   const Shape all = sorted.shape();
-  Shape kept(all.begin() + std::ssize(tensors), all.end());
-  Shape flat{places};
-  flat.insert(flat.end(), kept.begin(), kept.end());
-  const Tensor values = sorted.reshape(flat);
-  Shape spread = shape;  // (indices..., places, ones for what is kept)
-  spread.emplace_back(1);
-  spread.insert(spread.end(), kept.size(), Dim(1));
-  Shape count{places};
-  count.insert(count.end(), kept.size(), Dim(1));
-  const Tensor hit = place->reshape(spread).eq(iota(places, dtypes::int64).reshape(count));
-  const auto axis = static_cast<int64_t>(shape.size());
-  Tensor result = reduced("index", hit.where(values, number(0, x.dtype(), {})), Op::ADD, axis, false);
+  const auto axis = static_cast<int64_t>(shape.size()), count = std::ssize(tensors);
+  std::optional<Tensor> hit;
+  Ints indexed;
+  for (int64_t i = 0; i < count; i++) {
+    const Dim size = all[static_cast<size_t>(i)];
+    Shape spread = shape, places(static_cast<size_t>(x.ndim()), Dim(1));
+    spread.resize(shape.size() + all.size(), Dim(1));
+    places[static_cast<size_t>(i)] = size;
+    const auto at = static_cast<size_t>(i);
+    const Tensor index = broadcast_to("index", wrapped(tensors[at], size), shape).reshape(spread);
+    const Tensor here = index.eq(iota(size, dtypes::int64).reshape(places));
+    hit = hit ? *hit & here : here;
+    indexed.push_back(axis + i);
+  }
+  Tensor result = reduced("index", hit->where(sorted, number(0, x.dtype(), {})), Op::ADD, indexed, false);
   if (!neighbours || first == 0) return result;
   Ints back;  // the kept axes in front of the indexed ones go first
   for (int64_t a = 0; a < first; a++) back.push_back(axis + a);

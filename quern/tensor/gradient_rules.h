@@ -25,7 +25,7 @@ inline bool flows(const GradientRule& rule, const UOp& node, size_t source) {
 // Ops through which no gradient flows, although they have values: comparisons, new views of bits, what the
 // user detached.
 constexpr OpSet kGradientStops =
-    ops::comparison | OpSet{Op::BITCAST, Op::DETACH, Op::BUFFER, Op::CONST, Op::PARAM};
+    ops::comparison | OpSet{Op::BITCAST, Op::DETACH, Op::BUFFER, Op::CONST, Op::IOTA, Op::PARAM};
 
 // gradient_reduce.cpp: the gradient of what a REDUCE or an EXPAND is made from.
 UOp reduce_to_source(const UOp& node, const UOp& gradient);

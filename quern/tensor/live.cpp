@@ -207,6 +207,16 @@ std::vector<std::shared_ptr<TensorState>> states_with_grad() {
   return result;
 }
 
+std::vector<std::shared_ptr<TensorState>> states_whose_grad_is_there() {
+  std::vector<std::shared_ptr<TensorState>> result;
+  Live& live = Live::instance();
+  const std::lock_guard guard(live.lock);
+  for (TensorState* s : live.in_order())
+    if (s->grad && Live::is_own(*s))
+      if (auto state = s->weak_from_this().lock()) result.push_back(std::move(state));
+  return result;
+}
+
 }  // namespace detail
 
 namespace {

@@ -48,6 +48,8 @@ struct TensorState : std::enable_shared_from_this<TensorState> {
 std::vector<std::shared_ptr<TensorState>>
 states_with_grad();  // those alive that require gradients, oldest first
 
+std::vector<std::shared_ptr<TensorState>> states_whose_grad_is_there();  // oldest first
+
 // What the tensors that this thread makes now are part of, as a number of the engine's; 0: nothing.
 uint64_t& made_inside();
 

@@ -115,8 +115,9 @@ struct Tensor::Svd {
 };
 
 // ---- Kernels written by hand. `body` gets a PARAM a tensor (pointers, slot i) and returns the kernel, a
-// SINK. Each of the results is its argument after the kernel has run. Arguments that are not in memory are
-// put there first.
+// SINK. Each of the results is its argument after the kernel has run; the argument itself stays as it was.
+// Arguments that are not in memory are put there first. One that is written has memory of its own, also if the
+// same tensor is given twice.
 using KernelBody = std::function<UOp(const UOps& params)>;
 using KernelGradient = std::function<std::vector<std::optional<Tensor>>(
     const std::vector<Tensor>& gradients, const std::vector<Tensor>& arguments)>;

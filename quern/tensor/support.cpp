@@ -315,20 +315,9 @@ Tensor windows(const Tensor& x, int64_t axis, const Dim& count, const Dim& size)
 }
 
 Tensor iota(const Dim& n, DType dtype) {
-  if (n.uop().vmax() == 0) return Tensor::zeros({0}, {.dtype = dtype});
-  // Place i counts the ones among the last i + 1 of n places: n - 1 zeros, then n ones, seen through windows
-  // of n.
-  const DType counted = dtype.is_float() ? dtypes::int64 : dtype;
-  constexpr int64_t kMost = int64_t{1} << 31, kRow = int64_t{1} << 20;
-  if (const auto most = static_cast<int64_t>(n.uop().vmax()); most >= kMost) {  // n windows of n are too many
-    const int64_t rows = (most + kRow - 1) / kRow;
-    const Tensor i = iota(rows, counted).reshape({rows, 1}) * kRow + iota(kRow, counted);
-    return i.reshape({rows * kRow}).shrink({{{Dim(0), n}}}).cast(dtype);
-  }
-  const Tensor ones = Tensor::ones({n}, {.dtype = counted});
-  const Tensor padded = ones.pad_axes({{difference(n, 1), Dim(0)}}, 0);
-  const Tensor count(quern::reduce(windows(padded, 0, n, n).uop(), Op::ADD, {1}));
-  return (count.reshape({n}) - 1).cast(dtype);
+  const bool countable = dtype.is_int() && fits(dtype, n.uop().vmax());
+  const DType counted = countable ? dtype : dtypes::int64;
+  return Tensor(UOp::make(Op::IOTA, counted, {n.uop()})).cast(dtype);
 }
 
 Tensor positions(const Tensor& x, int64_t axis, DType dtype) {

@@ -42,6 +42,8 @@ Opts some_steps(const Optimisable& kernel, std::mt19937_64& random) {
         (void)apply_opts(kernel.program, next, kernel.spec);
         opts = next;
         break;
+      } catch (const InternalError&) {
+        throw;
       } catch (const Error&) {
         continue;
       }

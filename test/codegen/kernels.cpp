@@ -187,6 +187,8 @@ Opts random_opts_for(const UOp& kernel, std::span<const OptKind> kinds, const De
       opts.push_back({kind, axis, amounts[random() % std::size(amounts)]});
     try {
       (void)lower_to_program(with_opts(kernel, opts), spec);
+    } catch (const InternalError&) {
+      throw;
     } catch (const Error&) {
       opts.pop_back();
     }

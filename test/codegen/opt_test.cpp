@@ -133,6 +133,8 @@ Opts random_opts(const UOp& kernel, std::mt19937& random) {
     opts.push_back(random_opt(random));
     try {
       (void)lower_to_program(with_opts(kernel, opts), with_vectors(), OptChoice::best);
+    } catch (const InternalError&) {
+      throw;
     } catch (const Error&) {
       opts.pop_back();
     }

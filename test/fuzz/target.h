@@ -26,6 +26,8 @@ int run_target(const uint8_t* data, size_t size, Parse parse) {
   const Memory memory({reinterpret_cast<const char*>(data), size});
   try {
     parse(memory.span(), std::string("f"), memory.bytes);
+  } catch (const InternalError&) {
+    throw;
   } catch (const Error&) {  // NOLINT(bugprone-empty-catch): that is how it should be
   }
   return 0;

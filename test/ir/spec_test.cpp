@@ -183,6 +183,8 @@ std::vector<Broken> broken() {
       {everywhere, "FLIP lists axes, none twice", make(Op::FLIP, f32, {x}, Ints{1, 1}), "1, 1"},
 
       {everywhere, combines, make(Op::REDUCE, f32, {x}, reduce(Op::SUB, {}, 1)), "SUB"},
+      {everywhere, "IOTA counts in integers that hold its size, which is of dtype index",
+       make(Op::IOTA, dtypes::int8, {UOp::index(1000)}), "int8 of index"},
       {everywhere, combines, make(Op::ALLREDUCE, f32, {x, device()}, reduce(Op::NOOP, {}, 1)), "NOOP"},
       {everywhere, "floats have no AND, OR or XOR", make(Op::REDUCE, f32, {x}, reduce(Op::XOR, {}, 1)),
        "XOR of float32"},

@@ -371,5 +371,11 @@ TEST(Deep, AChainOfTensors) {
   EXPECT_EQ(live_nodes(), before);
 }
 
+TEST(Errors, AMistakeOfQuernIsAnErrorToo) {
+  const auto fail = [] { QUERN_CHECK(false, "no"); };
+  EXPECT_THROW(fail(), InternalError);
+  EXPECT_THROW(fail(), Error);
+}
+
 }  // namespace
 }  // namespace quern

@@ -62,6 +62,8 @@ UOp with_threads(const UOp& kernel, const DeviceSpec& spec) {
         arg.opts.push_back(fmt::format("{}({}, {})", opt, loop, amount));
         try {
           (void)lower_to_program(kernel.replace({.arg = arg}), spec);
+        } catch (const InternalError&) {
+          throw;
         } catch (const Error&) {
           arg.opts.pop_back();
         }

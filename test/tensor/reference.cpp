@@ -148,6 +148,7 @@ class Evaluator {
     }
     switch (u.op()) {
       case Op::CONST: return scalar(u.value());
+      case Op::IOTA: return counted(u);
       case Op::DEFINE_VAR: return variable(u);
       case Op::BIND: return bound(u);
       case Op::BUFFER:
@@ -203,6 +204,12 @@ class Evaluator {
       for (size_t i = 0; i < args.size(); i++) args[i] = sources[i]->elements[n];
       result->elements.push_back(eval(u.op(), u.dtype(), in, args));
     }
+    return result;
+  }
+
+  Shared counted(const UOp& u) {
+    auto result = std::make_shared<Tensor>(Tensor{numbers(u.src()), {}});
+    for (int64_t i = 0; i < result->shape[0]; i++) result->elements.push_back(wrap(u.dtype(), i));
     return result;
   }
 

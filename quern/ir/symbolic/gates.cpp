@@ -85,6 +85,27 @@ int cost(const UOp& u) {
 // Sums and products of numbers are not simpler for numbers with narrower bounds.
 constexpr OpSet kBoundless = {Op::ADD, Op::MUL, Op::CONST, Op::RANGE, Op::DEFINE_VAR, Op::SPECIAL};
 
+// What is read from memory on the way to an address is read whether or not the gate is open: it keeps the
+// gates of its own, which make that legal.
+UOp substitute_outside_reads(const UOp& expression, const UOp& from, const UOp& to) {
+  constexpr OpSet kReads = {Op::INDEX, Op::LOAD, Op::REDUCE, Op::AFTER};
+  if ((expression.ops_below() & kReads).empty() && !kReads.contains(expression.op()))
+    return expression.substitute({{from, to}});
+  NodeMap<UOp> done;
+  walk(
+      expression, [&](const UOp& u) { return !kReads.contains(u.op()) && !same(u, from); },
+      [&](const UOp& u) {
+        UOp now = same(u, from) ? to : u;
+        if (!same(u, from) && !kReads.contains(u.op()) && !u.src().empty()) {
+          UOps sources;
+          for (const UOp& s : u.src()) sources.push_back(*done.find(s));
+          now = u.with_src(sources);
+        }
+        done.emplace(u, now);
+      });
+  return *done.find(expression);
+}
+
 // The expression simplified with the fact, or none if it has no use for it.
 UOp use_fact(const Fact& f, size_t number, const UOp& expression) {
   if (f.min > f.max || !fits(dtypes::int64, f.min) || !fits(dtypes::int64, f.max))
@@ -102,7 +123,7 @@ UOp use_fact(const Fact& f, size_t number, const UOp& expression) {
   const auto inside = rest && known_sum ? add(*known_sum, *rest, -1) : std::nullopt;
   const auto replacement = inside ? scaled(*inside, unit->factor) : std::nullopt;
   if (!replacement) return {};
-  const UOp narrowed = expression.substitute({{unit->value, to_uop(*replacement)}});
+  const UOp narrowed = substitute_outside_reads(expression, unit->value, to_uop(*replacement));
   return same(narrowed, expression) ? UOp() : narrowed.simplify().substitute({{known, f.x}}).simplify();
 }
 

@@ -33,6 +33,8 @@ template <class F>
 Outcome outcome_of(const F& function) {
   try {
     return {Outcome::Kind::good, function()};
+  } catch (const InternalError& e) {
+    return {Outcome::Kind::internal_error, e.what()};
   } catch (const Error& e) {
     return {Outcome::Kind::error, e.what()};
   } catch (const std::exception& e) {

@@ -46,8 +46,10 @@ class InterpDevice : public HostDevice {
 };
 
 // The same, of programs that codegen makes for such a GPU: what its passes do is seen without a renderer.
-DeviceSpec linear_spec() {
+// LINEAR:16 has 16 KiB of LOCAL memory, and so on; numbers below 8 are more devices with as much as LINEAR.
+DeviceSpec linear_spec(const std::string& detail) {
   DeviceSpec spec = interp_spec();
+  if (const int number = std::stoi(detail); number >= 8) spec.local_bytes = int64_t{1024} * number;
   spec.name = "LINEAR";
   spec.has_float16 = spec.has_bfloat16 = spec.has_fp8 = false;
   return spec;
@@ -55,7 +57,8 @@ DeviceSpec linear_spec() {
 
 class LinearDevice : public HostDevice {
  public:
-  explicit LinearDevice(std::string name) : HostDevice(std::move(name), linear_spec()) {}
+  LinearDevice(std::string name, const std::string& detail)
+      : HostDevice(std::move(name), linear_spec(detail)) {}
 
   bool takes_programs() const override { return true; }
   using HostDevice::compile;
@@ -66,8 +69,8 @@ class LinearDevice : public HostDevice {
 
 }  // namespace
 
-std::unique_ptr<Device> open_linear(const std::string& name, const std::string& /*detail*/) {
-  return std::make_unique<LinearDevice>(name);
+std::unique_ptr<Device> open_linear(const std::string& name, const std::string& detail) {
+  return std::make_unique<LinearDevice>(name, detail);
 }
 
 std::unique_ptr<Device> open_interp(const std::string& name, const std::string& /*detail*/) {
