@@ -1,11 +1,12 @@
 """Device: where tensors are made and computed."""
 
 from quern import _core
+from quern._core import shown
 
 
 def _named(name) -> str:
     if not isinstance(name, str):
-        raise TypeError(f"expected the name of a device, got {type(name).__name__}")
+        raise TypeError(f"expected the name of a device, got {shown(name)}")
     return name
 
 
@@ -37,7 +38,7 @@ class _Devices:
 
     @DEFAULT.setter
     def DEFAULT(self, name: str):
-        _core.set_default_device(self.canonicalize(name))
+        _core.set_setting("DEVICE", self.canonicalize(name))  # which a Context sets for a while
 
     @property
     def default(self) -> _OpenDevice:

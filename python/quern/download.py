@@ -3,6 +3,7 @@
 import os
 import pathlib
 
+from quern._core import shown
 from quern.progress import tqdm
 
 
@@ -21,7 +22,7 @@ def fetch(url: str, name=None, subdir: str | None = None, gunzip: bool = False, 
     import urllib.request
 
     if not isinstance(url, (str, os.PathLike)):
-        raise TypeError(f"fetch: expected a URL or a path, got {type(url).__name__}")
+        raise TypeError(f"fetch: expected a URL or a path, got {shown(url)}")
     if isinstance(url, os.PathLike) or url.startswith(("/", ".")):
         return pathlib.Path(url)
     if name is not None and (isinstance(name, pathlib.Path) or "/" in name):

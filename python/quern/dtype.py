@@ -124,6 +124,8 @@ class _DTypes(_Names):
         return Tensor(value).dtype
 
     def __getattr__(self, name):
+        if name.startswith(("complex", "cfloat", "cdouble")):
+            raise AttributeError(f"there is no dtype {name} yet: a complex number is two floats, along an axis of their own")
         raise AttributeError(f"there is no dtype {name}; there are {', '.join(_NAMES)}")
 
     def __repr__(self):

@@ -3,7 +3,7 @@
 import functools
 
 from quern import _core
-from quern._core import Error, Tensor
+from quern._core import Error, Tensor, shown
 
 
 class _Function:
@@ -11,7 +11,7 @@ class _Function:
 
     def __init__(self, fxn, precompile, allow_implicit):
         if not callable(fxn):
-            raise TypeError(f"function: expected a function, got {type(fxn).__name__}")
+            raise TypeError(f"function: expected a function, got {shown(fxn)}")
         self.fxn, self.precompile, self.allow_implicit = fxn, precompile, allow_implicit
         functools.update_wrapper(self, fxn, updated=())
 
@@ -28,7 +28,7 @@ class _Function:
         name = getattr(self.fxn, "__qualname__", type(self.fxn).__qualname__)
         for part in result if several else (result,):
             if not isinstance(part, Tensor):
-                raise Error(f"function {name}: it returned {type(part).__name__}, expected a Tensor or a tuple of Tensors")
+                raise Error(f"function {name}: it returned {shown(part)}, expected a Tensor or a tuple of Tensors")
         parts = _core.called(given, list(result) if several else [result], name, self.precompile, self.allow_implicit, begun)
         return tuple(parts) if several else parts[0]
 

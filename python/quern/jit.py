@@ -6,7 +6,7 @@ import operator
 import sys
 
 from quern import _core
-from quern._core import Error, Tensor, UOp
+from quern._core import Error, Tensor, UOp, shown
 
 
 class _Parts:
@@ -134,7 +134,7 @@ class TinyJit:
 
     def __init__(self, fxn=None, *, prune: bool = False):  # prune: a replay never runs what nobody reads
         if not callable(fxn):
-            raise TypeError(f"jit: expected a function, got {type(fxn).__name__}")
+            raise TypeError(f"jit: expected a function, got {shown(fxn)}")
         self.fxn = fxn
         self.reset()
         functools.update_wrapper(self, fxn, updated=())

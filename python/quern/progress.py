@@ -44,7 +44,8 @@ class tqdm:
             self._shown = now
             self._show(close)
 
-    def write(self, text: str):
+    @staticmethod
+    def write(text: str):
         """Prints a line above the bar."""
         sys.stderr.write(f"\r\033[K{text}\n")
 

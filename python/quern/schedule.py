@@ -1,34 +1,59 @@
-"""What realize() would run, as text; in a notebook, as a table."""
+"""What realize() would run: a list of steps, which prints as text, and in a notebook as a table."""
 
 import html
 import re
+from typing import NamedTuple
 
 
-class Schedule(str):
-    """The steps in order, a line each; below a step, why its result is kept in memory."""
+class Step(NamedTuple):
+    """What it is ("kernel", "copy"), its name, its device, how many buffers it has, and why its result is kept in memory."""
+
+    kind: str
+    name: str
+    device: str
+    buffers: int
+    reason: str = ""
+
+
+def _steps(text: str) -> list[Step]:
+    found: list[Step] = []
+    for line in text.splitlines():
+        step = re.match(r"(\w+) +(.*?) +(\S+) +(\d+) buffers?$", line)
+        if step:
+            kind, name, device, buffers = step.groups()
+            found.append(Step(kind, name, device, int(buffers)))
+        elif found:
+            reason = f"{found[-1].reason} {line.strip().removeprefix('kept: ')}".strip()
+            found[-1] = found[-1]._replace(reason=reason)
+    return found
+
+
+class Schedule(list):
+    """The steps in order. As text: a line each; below a step, why its result is kept in memory."""
+
+    def __init__(self, text: str):
+        super().__init__(_steps(text))
+        self._text = text
 
     @property
-    def steps(self) -> list[dict]:
-        """Of each step what it is ("kernel", "copy"), its name, its device, how many buffers it has, and why it is kept."""
-        found = []
-        for line in self.splitlines():
-            step = re.match(r"(\w+) +(.*?) +(\S+) +(\d+) buffers?$", line)
-            if step:
-                kind, name, device, buffers = step.groups()
-                found.append({"kind": kind, "name": name, "device": device, "buffers": int(buffers), "why": ""})
-            elif found:
-                found[-1]["why"] = (found[-1]["why"] + " " + line.strip().removeprefix("kept: ")).strip()
-        return found
+    def kernels(self) -> list[Step]:
+        """The steps that are kernels."""
+        return [step for step in self if step.kind == "kernel"]
 
-    def __repr__(self):
-        return str(self)
+    @property
+    def copies(self) -> list[Step]:
+        """The steps that are copies."""
+        return [step for step in self if step.kind == "copy"]
+
+    def __str__(self):
+        return self._text
+
+    __repr__ = __str__
 
     def _repr_html_(self):
-        names = ("kind", "name", "device", "buffers", "why")
-        head = "".join(f"<th>{name}</th>" for name in names)
-        rows = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(str(step[name]))}</td>" for name in names) + "</tr>" for step in self.steps)
+        head = "".join(f"<th>{name}</th>" for name in Step._fields)
+        rows = "".join("<tr>" + "".join(f"<td>{html.escape(str(value))}</td>" for value in step) + "</tr>" for step in self)
         return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
 
 
-__all__ = ["Schedule"]
+__all__ = ["Schedule", "Step"]

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import threading
+import warnings
 
 from quern import _core
 
@@ -146,6 +147,43 @@ for _name in "ALLREDUCE_CAST CAPTURING LRU SCACHE TC TRACEMETA USE_TC".split():
 ContextVar("TC_SELECT", -1)
 
 
+class _Dev(ContextVar):
+    """DEV of tinygrad: DEVICE by another name. What stands behind a colon, the renderer, is not told apart here."""
+
+    def __init__(self):
+        self.key = "DEV"
+        self._add()
+        if os.environ.get("DEV") and not os.environ.get("DEVICE"):
+            self.value = os.environ["DEV"]
+
+    @property
+    def value(self):
+        """What is in force now."""
+        return _core.setting("DEVICE")
+
+    @value.setter
+    def value(self, value):
+        kind, _, rest = str(value).partition(":")
+        _core.set_setting("DEVICE", str(value) if rest.isdigit() else kind)
+
+
+_Dev()
+
+# Of tinygrad, too, and about the inside of it: a Context that sets them says so once.
+_NO_MEANING = frozenset("""
+ALL2ALL ALLOW_DEVICE_USAGE CACHELEVEL CAPTURE_PROCESS_REPLAY CCACHE CHECK_OOB DEBUG_RANGEIFY DISABLE_FAST_IDIV DISALLOW_BROADCAST
+EMULATED_DTYPES IGNORE_BEAM_CACHE JIT_BATCH_SIZE MAX_BUFFER_SIZE NOLOCALS NULL_ALLOW_COPYOUT NUM_CPU_THREADS OPENPILOT_HACKS PARALLEL
+REWRITE_STACK_LIMIT TRANSCENDENTAL TUPLE_ORDER USE_ATOMICS VALIDATE_WITH_CPU
+""".split())
+
+
+def _known(name: str) -> bool:
+    if name in _NO_MEANING and name not in variables:
+        warnings.warn(f"Context: {name} is a variable of tinygrad that has no meaning in quern: it changes nothing", stacklevel=4)
+        ContextVar(name, 0)
+    return name in variables
+
+
 class Context(contextlib.ContextDecorator):
     """Variables (DEBUG, BEAM, NOOPT, ...) set until the end of a block: with Context(DEBUG=2): ..."""
 
@@ -157,9 +195,11 @@ class Context(contextlib.ContextDecorator):
         opened = []
         try:
             for name, value in self._values.items():
+                if isinstance(value, _core.DType):
+                    value = value.name
                 if not isinstance(value, (int, str)):
                     raise TypeError(f"Context: {name} is {value!r}, expected a number or text")
-                if name not in variables:
+                if not _known(name):
                     _core.set_setting(name, value)  # which says that there is none
                 opened.append(_Setting(variables[name], value))
         except BaseException:

@@ -2,8 +2,10 @@
 
 from quern import _core
 from quern import pickles as _pickles  # noqa: F401 (which says how functions of the extension are pickled)
-from quern._core import Ops, ShapeError, Tensor
-from quern.helpers import Context, fetch
+from quern import signatures as _signatures  # noqa: F401 (which says what arguments they take)
+from quern._core import Ops, ShapeError, Tensor, shown
+from quern.helpers import Context, argfix, fetch
+from quern.keccak import keccak
 from quern.schedule import Schedule
 
 
@@ -54,7 +56,7 @@ def _const_like(self, b, dtype=None) -> Tensor:
 def _shard_like(self, y: Tensor) -> Tensor:
     """On the devices of another, divided along the same axis. The other is computed if that is what tells its axis."""
     if not isinstance(y, Tensor):
-        raise TypeError(f"shard_like: expected a Tensor, got {type(y).__name__}")
+        raise TypeError(f"shard_like: expected a Tensor, got {shown(y)}")
     if isinstance(y.device, str):
         return self.to(y.device)
     where = y.uop if y.uop.op is Ops.MULTI else y.detach().contiguous().realize().uop
@@ -66,7 +68,7 @@ def _random_bits(key: Tensor, counter: Tensor, num: int) -> Tensor:
     key that is threefry of the counter."""
     for name, given in (("key", key), ("counter", counter)):
         if not isinstance(given, Tensor):
-            raise TypeError(f"random_bits: the {name} is {type(given).__name__}, expected a Tensor")
+            raise TypeError(f"random_bits: the {name} is {shown(given)}, expected a Tensor")
         if given.shape != (2,) or given.dtype.name != "uint32":
             raise ShapeError(f"random_bits: the {name} is {given.dtype.name} of shape {given.shape}, expected uint32 of shape (2,)")
     if not 0 <= num < 2**32:
@@ -82,16 +84,76 @@ def _random_bits(key: Tensor, counter: Tensor, num: int) -> Tensor:
     return (both & 0xFFFFFFFF).cast("uint32").cat((both >> 32).cast("uint32"))[:num]
 
 
+def _cpu(self) -> Tensor:
+    """On the CPU."""
+    return self.to("CPU")
+
+
+def _type_as(self, other: Tensor) -> Tensor:
+    """Converted to the dtype of another."""
+    if not isinstance(other, Tensor):
+        raise TypeError(f"type_as: expected a Tensor, got {other!r}")
+    return self.cast(other.dtype)
+
+
+def _equal(self, other: Tensor) -> bool:
+    """Whether the shapes are the same, and all elements. Runs."""
+    if not isinstance(other, Tensor):
+        raise TypeError(f"equal: expected a Tensor, got {other!r}")
+    return self.shape == other.shape and bool((self == other).all().item())
+
+
+def _new_full(self, size, fill_value, dtype=None, device=None) -> Tensor:
+    """One number in a shape, of the dtype and on the device of this tensor."""
+    return Tensor.full(size, fill_value, dtype=dtype or self.dtype, device=device or self.device)
+
+
+def _new_zeros(self, *size, dtype=None, device=None) -> Tensor:
+    """Zeros of the dtype and on the device of this tensor."""
+    return _new_full(self, argfix(*size), 0, dtype, device)
+
+
+def _new_ones(self, *size, dtype=None, device=None) -> Tensor:
+    """Ones of the dtype and on the device of this tensor."""
+    return _new_full(self, argfix(*size), 1, dtype, device)
+
+
+def _new_empty(self, *size, dtype=None, device=None) -> Tensor:
+    """Memory of the dtype and on the device of this tensor."""
+    return Tensor.empty(*size, dtype=dtype or self.dtype, device=device or self.device)
+
+
+def _new_tensor(self, data, dtype=None, device=None) -> Tensor:
+    """These values, of the dtype and on the device of this tensor."""
+    return Tensor(data, dtype=dtype or self.dtype, device=device or self.device)
+
+
+def _const(b, dtype=None) -> Tensor:
+    """A number, as a tensor of no axes."""
+    return Tensor.full((), b, dtype=dtype)
+
+
+def _invalids(*shape, dtype=None, device=None) -> Tensor:
+    """Memory with values that nobody may rely on: empty()."""
+    return Tensor.empty(*shape, dtype=dtype, device=device)
+
+
 _schedule_text = Tensor.schedule
 
 
 def _schedule(self) -> Schedule:
-    """The steps that realize() would take: text, and a table in a notebook."""
+    """The steps that realize() would take: a list, which prints as text."""
     return Schedule(_schedule_text(self))
 
 
 Tensor.train = _Train
+Tensor.const, Tensor.invalids = staticmethod(_const), staticmethod(_invalids)
+Tensor.keccak = keccak
 Tensor.schedule = _schedule
+for _function in (_cpu, _type_as, _equal, _new_full, _new_zeros, _new_ones, _new_empty, _new_tensor):
+    _function.__name__ = _function.__name__[1:]
+    _function.__qualname__ = f"Tensor.{_function.__name__}"
+    setattr(Tensor, _function.__name__, _function)
 Tensor.from_url = staticmethod(_from_url)
 Tensor.const_like = _const_like
 Tensor.shard_like = _shard_like

@@ -23,10 +23,18 @@ void bind_operators(TensorClass& tensor);
 void bind_reduce(TensorClass& tensor);
 void bind_layers(TensorClass& tensor);
 void bind_running(TensorClass& tensor);
+void bind_gradients(nb::module_& m);
+void bind_signatures(nb::module_& m);
 void bind_values(TensorClass& tensor);  // to and from NumPy, lists, bytes
 void bind_jit(nb::module_& m);
 void bind_optim(nb::module_& m);
 void bind_io(nb::module_& m);
+
+// Results that have names: a tuple of quern.results.
+nb::object named_pair(const char* kind, const Tensor& first, const Tensor& second);
+inline nb::object values_and_indices(const std::pair<Tensor, Tensor>& both) {
+  return named_pair("ValuesIndices", both.first, both.second);
+}
 
 // A number for a dtype that was asked for: what a cast makes of it.
 Operand cast_to(const Operand& number, DType dtype);

@@ -5,15 +5,48 @@
 
 #include "python/src/arrays.h"
 #include "quern/runtime/device.h"
+#include "quern/tensor/support.h"
 
 namespace quern::python {
 
 using namespace nb::literals;
 
+namespace {
+
+// In UTF-8; halves of characters are escaped.
+std::string text_of(const nb::str& given) {
+  const nb::object bytes = nb::steal(PyUnicode_AsEncodedString(given.ptr(), "utf-8", "backslashreplace"));
+  if (!bytes.is_valid()) nb::raise_python_error();
+  return {PyBytes_AsString(bytes.ptr()), static_cast<size_t>(PyBytes_Size(bytes.ptr()))};
+}
+
+}  // namespace
+
 std::string kind_of(nb::handle h) { return text(nb::str(h.type().attr("__name__")), "a name"); }
 
+// A value as it is written, unless that is long, or tells of objects: then what it is.
+std::string shown(nb::handle given) {
+  if (is_tensor(given) && nb::inst_ready(given)) return "a Tensor: " + detail::text(instance<Tensor>(given));
+  if (nb::isinstance<nb::type_object>(given)) return "the class " + text(given.attr("__name__"), "a name");
+  const bool is_plain = given.is_none() || PyBool_Check(given.ptr()) != 0 || PyLong_Check(given.ptr()) != 0 ||
+                        PyFloat_Check(given.ptr()) != 0 || nb::isinstance<nb::str>(given) ||
+                        is_sequence(given) || nb::isinstance<nb::dict>(given);
+  if (!is_plain) return kind_of(given);
+  constexpr size_t kLongest = 80;
+  const nb::object written = nb::steal(PyObject_Repr(given.ptr()));
+  if (!written.is_valid()) {
+    PyErr_Clear();
+    return kind_of(given);
+  }
+  const std::string value = text_of(nb::borrow<nb::str>(written));
+  const bool has_objects = !nb::isinstance<nb::str>(given) && value.find('<') != std::string::npos;
+  return value.size() <= kLongest && !has_objects ? value : kind_of(given);
+}
+
 void wrong_type(const char* expected, nb::handle given, const std::string& more) {
-  throw nb::type_error(("expected " + std::string(expected) + ", got " + kind_of(given) + more).c_str());
+  throw nb::type_error(
+      ("expected " + std::string(expected) + ", got " + (more.empty() ? shown(given) : kind_of(given)) + more)
+          .c_str());
 }
 
 bool is_tensor(nb::handle h) { return nb::isinstance<Tensor>(h); }
@@ -184,11 +217,33 @@ DType dtype(nb::handle h) {
   return DType::parse(name);
 }
 
+namespace {
+
+bool names_a_dtype(nb::handle h) {
+  try {
+    (void)dtype(h);
+    return true;
+  } catch (const DTypeError&) {
+    return false;
+  }
+}
+
+}  // namespace
+
 std::string device(nb::handle h) {
   if (h.is_none()) return "";
+  if (nb::isinstance<DType>(h))
+    throw nb::type_error(("expected the name of a device, got the dtype " + instance<DType>(h).name() +
+                          ": cast() converts to a dtype")
+                             .c_str());
   if (!nb::isinstance<nb::str>(h)) wrong_type("the name of a device", h);
   std::string name = path(h);  // DISK:file has one
-  Device::canonical(name);     // an Error here, not when it runs
+  try {
+    Device::canonical(name);  // an Error here, not when it runs
+  } catch (const DeviceError& e) {
+    if (!names_a_dtype(h)) throw;
+    throw DeviceError(std::string(e.what()) + "; cast('" + name + "') converts to that dtype");
+  }
   return name;
 }
 

@@ -16,6 +16,7 @@ namespace quern::python {
 
 [[noreturn]] void wrong_type(const char* expected, nb::handle given, const std::string& more = "");
 std::string kind_of(nb::handle h);
+std::string shown(nb::handle given);  // its value, for errors
 
 // Of an object of that type; one that was made without __init__() is a TypeError.
 template <class T>

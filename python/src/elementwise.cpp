@@ -57,6 +57,12 @@ constexpr Unary kUnary[] = {
     {"mish", &Tensor::mish, "x * tanh(softplus(x))."},
     {"softsign", &Tensor::softsign, "x / (1 + |x|)."},
     {"hardswish", &Tensor::hardswish, "x * relu6(x + 3) / 6."},
+    {"absolute", &Tensor::abs, "The absolute value of each element."},
+    {"deg2rad", &Tensor::deg2rad, "Degrees as radians."},
+    {"rad2deg", &Tensor::rad2deg, "Radians as degrees."},
+    {"frac", &Tensor::frac, "What trunc() takes away."},
+    {"signbit", &Tensor::signbit, "Whether each element is negative, -0 included."},
+    {"tanhshrink", &Tensor::tanhshrink, "x - tanh(x)."},
 };
 
 struct Cast {
@@ -101,6 +107,20 @@ constexpr Binary kBinary[] = {
     {"ge", &Tensor::ge, "Whether x >= y."},
     {"copysign", &Tensor::copysign, "x with the sign of y.", false, "other"},
     {"logaddexp", &Tensor::logaddexp, "log(exp(x) + exp(y)), without overflow.", false, "other"},
+    {"atan2", &Tensor::atan2, "The angle of the point (other, this), from -pi to pi.", false, "other"},
+    {"arctan2", &Tensor::atan2, "The angle of the point (other, this), from -pi to pi.", false, "other"},
+    {"hypot", &Tensor::hypot, "sqrt(x^2 + y^2), without overflow.", false, "other"},
+    {"remainder", &Tensor::mod, "mod(): the rest of a division that rounds down.", false, "other"},
+    {"floor_divide", &Tensor::floordiv, "x / y, rounded down.", false, "other"},
+    {"subtract", &Tensor::sub, "x - y.", false, "other"},
+    {"multiply", &Tensor::mul, "x * y.", false, "other"},
+    {"logical_and", &Tensor::logical_and, "Whether neither is zero.", false, "other"},
+    {"logical_or", &Tensor::logical_or, "Whether one of them is not zero.", false, "other"},
+    {"logical_xor", &Tensor::logical_xor, "Whether one of them is zero, and the other is not.", false,
+     "other"},
+    {"xlogy", &Tensor::xlogy, "x * log(y), 0 where x is 0.", false, "other"},
+    {"clamp_min", &Tensor::clamp_min, "Not less than a bound.", false, "min"},
+    {"clamp_max", &Tensor::clamp_max, "Not more than a bound.", false, "max"},
 };
 
 // A tensor of the operand, to stand on the left. A number takes the dtype that it has beside `other`.
@@ -151,6 +171,30 @@ void bind_elementwise(TensorClass& tensor) {
   }
   tensor.def("div", &divided, "x"_a, "reverse"_a = false, "rounding_mode"_a = nb::none(),
              "x / y; rounding_mode 'floor' or 'trunc' rounds the result.");
+  for (const char* name : {"divide", "true_divide"})
+    tensor.def(
+        name,
+        [](const Tensor& x, const Operand& y, const std::optional<std::string>& mode) {
+          return divided(x, y, false, mode);
+        },
+        "other"_a, nb::kw_only(), "rounding_mode"_a = nb::none(),
+        "x / y; rounding_mode 'floor' or 'trunc' rounds the result.");
+  tensor.def("addcmul", &Tensor::addcmul, "tensor1"_a, "tensor2"_a, nb::kw_only(), "value"_a = 1.0,
+             "This + value * tensor1 * tensor2.");
+  tensor.def("addcdiv", &Tensor::addcdiv, "tensor1"_a, "tensor2"_a, nb::kw_only(), "value"_a = 1.0,
+             "This + value * tensor1 / tensor2.");
+  tensor.def("nan_to_num", &Tensor::nan_to_num, "nan"_a = 0.0, "posinf"_a = nb::none(),
+             "neginf"_a = nb::none(),
+             "With numbers for what is none: infinite ones become the greatest and the least, unless given.");
+  tensor.def("logit", &Tensor::logit, "eps"_a = nb::none(),
+             "log(x / (1 - x)), of x kept within [eps, 1 - eps].");
+  tensor.def("hardshrink", &Tensor::hardshrink, "lambd"_a = 0.5, "0 within [-lambd, lambd].");
+  tensor.def("softshrink", &Tensor::softshrink, "lambd"_a = 0.5, "Nearer to 0 by lambd, or 0.");
+  tensor.def("threshold", &Tensor::threshold, "threshold"_a, "value"_a,
+             "x where it is above the threshold, else the value.");
+  tensor.def("prelu", &Tensor::prelu, "weight"_a,
+             "x where it is positive, else weight * x; the weight is one, or one for each of axis 1.");
+  tensor.def("glu", &Tensor::glu, "dim"_a = -1, "One half along an axis by the sigmoid of the other.");
   tensor.def("where", &Tensor::where, "x"_a, "y"_a, "x where this is true, y elsewhere.");
   tensor.def("lerp", &Tensor::lerp, "end"_a, "weight"_a, "From here to `end`, `weight` of the way.");
   for (const char* name : {"clamp", "clip"})

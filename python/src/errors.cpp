@@ -10,8 +10,8 @@ namespace quern::python {
 namespace {
 
 struct Kinds {
-  PyObject *error, *value, *shape, *dtype, *index, *device, *parse, *spec, *rewrite, *missing_file, *memory,
-      *internal;
+  PyObject *error, *value, *shape, *axis, *dtype, *index, *device, *parse, *spec, *rewrite, *missing_file,
+      *memory, *internal;
 } kinds;  // they live as long as the process does
 
 PyObject* make(nb::module_& m, const char* name, const char* doc, const nb::tuple& bases) {
@@ -39,6 +39,8 @@ void translate(const std::exception_ptr& thrown, void* /*payload*/) {
     std::rethrow_exception(thrown);
   } catch (const InternalError& e) {
     set(kinds.internal, e);
+  } catch (const AxisError& e) {
+    set(kinds.axis, e);
   } catch (const ShapeError& e) {
     set(kinds.shape, e);
   } catch (const ValueError& e) {
@@ -82,6 +84,8 @@ void bind_errors(nb::module_& m) {
   kinds.value =
       make(m, "ValueError", "An argument with a value that it cannot have.", bases(error, PyExc_ValueError));
   kinds.shape = make(m, "ShapeError", "A shape that does not fit.", bases(error, PyExc_ValueError));
+  kinds.axis =
+      make(m, "AxisError", "An axis that a tensor does not have.", bases(kinds.shape, PyExc_IndexError));
   kinds.dtype = make(m, "DTypeError", "A dtype that does not fit.", bases(error, PyExc_TypeError));
   kinds.index = make(m, "IndexError", "An index out of bounds, or of a kind that cannot index.",
                      bases(error, PyExc_IndexError));

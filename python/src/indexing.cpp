@@ -110,6 +110,13 @@ void bind_indexing(TensorClass& tensor) {
   tensor.def("bincount", &Tensor::bincount, "weights"_a = nb::none(), "minlength"_a = 0,
              "How often each of 0, 1, ... occurs, or the sum of the weights there. Runs: its size depends on "
              "the values.");
+  tensor.def(
+      "take_along_dim",
+      [](const Tensor& x, const Tensor& indices, std::optional<int64_t> dim) {
+        return dim ? x.take_along_dim(indices, *dim) : x.flatten().take_along_dim(indices.flatten(), 0);
+      },
+      "indices"_a, "dim"_a = nb::none(),
+      "gather(), where other axes are broadcast; without an axis, of all in one row.");
   tensor.def("masked_fill", &Tensor::masked_fill, "mask"_a, "value"_a, "The value where the mask is true.");
   tensor.def(
       "masked_select", &selected, "mask"_a, "size"_a = nb::none(), "fill_value"_a = 0,
@@ -119,12 +126,21 @@ void bind_indexing(TensorClass& tensor) {
       "nonzero", &nonzero, "size"_a = nb::none(), "fill_value"_a = 0,
       "The indices of elements that are not zero, a row each. Runs, unless a size is given: then there "
       "are as many rows, the last of them fill_value.");
-  tensor.def("sort", &Tensor::sort, "dim"_a = -1, "descending"_a = false,
-             "Sorted values and where they were.");
+  tensor.def(
+      "sort",
+      [](const Tensor& x, int64_t dim, bool descending) {
+        return values_and_indices(x.sort(dim, descending));
+      },
+      "dim"_a = -1, "descending"_a = false, "Sorted values and where they were.");
   tensor.def("argsort", &Tensor::argsort, "dim"_a = -1, "descending"_a = false,
              "Where the sorted values are.");
-  tensor.def("topk", &Tensor::topk, "k"_a, "dim"_a = -1, "largest"_a = true, "sorted_"_a = true,
-             "The k greatest (or least) values and where they are.");
+  tensor.def(
+      "topk",
+      [](const Tensor& x, int64_t k, int64_t dim, bool largest, bool sorted) {
+        return values_and_indices(x.topk(k, dim, largest, sorted));
+      },
+      "k"_a, "dim"_a = -1, "largest"_a = true, "sorted_"_a = true,
+      "The k greatest (or least) values and where they are.");
   tensor.def(
       "unique", &unique, "return_inverse"_a = false, "return_counts"_a = false,
       "The different values in order, NaN last; on request, which of them each element is, and how often "

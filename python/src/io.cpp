@@ -6,6 +6,7 @@
 #include "quern/io/npy.h"
 #include "quern/io/safetensors.h"
 #include "quern/io/torch.h"
+#include "quern/tensor/support.h"
 
 namespace quern::python {
 namespace {
@@ -46,6 +47,19 @@ nb::object value_of(const io::GgufValue& v) {
           return nb::cast(x);
       },
       v.value);
+}
+
+// Of a path, of a tensor that is a file, or of one of the bytes of a file.
+io::Gguf gguf_of(nb::handle given) {
+  if (!is_tensor(given) || instance<Tensor>(given).device().starts_with("DISK:")) {
+    const std::string path = path_of(given);
+    return without_lock([&] { return io::gguf_load(path); });
+  }
+  const Tensor& x = instance<Tensor>(given);
+  if (x.dtype() != dtypes::uint8 || x.ndim() != 1)
+    throw DTypeError("gguf_load: expected the bytes of a file, uint8 along one axis, got " + detail::text(x));
+  const auto bytes = std::make_shared<std::vector<std::byte>>(x.bytes());
+  return io::gguf_parse(*bytes, "a tensor", bytes);
 }
 
 // In the order of the dictionary.
@@ -158,13 +172,15 @@ void bind_io(nb::module_& m) {
   m.def(
       "gguf_load",
       [](nb::handle fn) {
-        const std::string path = path_of(fn);
-        const io::Gguf file = without_lock([&] { return io::gguf_load(path); });
+        const io::Gguf file = gguf_of(fn);
         nb::dict metadata;
         for (const auto& [name, value] : file.metadata) metadata[text_object(name)] = value_of(value);
         return nb::make_tuple(metadata, by_name(file.tensors));
       },
-      "fn"_a, "What a file of GGUF says of its model, and its tensors by name.");
+      "fn"_a,
+      "What a file of GGUF says of its model, and its tensors by name. Of a model in several files the first "
+      "is "
+      "given, or a tensor of the bytes of a file.");
   m.def(
       "npy_load", [](nb::handle fn) { return io::npy_load(path_of(fn)); }, "fn"_a,
       "The array of a file .npy.");

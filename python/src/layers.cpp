@@ -37,6 +37,22 @@ nb::object max_pooled(const Tensor& x, const IntList& kernel, const IntList& str
   return nb::cast(x.max_pool2d(kernel, options));
 }
 
+// None in a tuple stands for the size of the axis.
+IntList output_sizes(const Tensor& x, nb::handle given) {
+  if (!is_sequence(given)) return int_list(given);
+  Ints sizes;
+  const auto count = static_cast<int64_t>(nb::len(given));
+  for (nb::handle size : nb::borrow<nb::sequence>(given)) {
+    const int64_t axis = std::ssize(sizes) - count;
+    if (size.is_none() && -axis > x.ndim())
+      throw ShapeError("adaptive pooling: " + std::to_string(count) + " sizes for a tensor of shape " +
+                       shape_text(x.shape()));
+    sizes.push_back(size.is_none() ? x.size(axis).value()
+                                   : integer(size, "an int or None as the size of the output"));
+  }
+  return sizes;
+}
+
 }  // namespace
 
 void bind_layers(TensorClass& tensor) {
@@ -49,6 +65,34 @@ void bind_layers(TensorClass& tensor) {
         return reverse ? y.dot(x, dtype) : x.dot(y, dtype);
       },
       "x"_a, "reverse"_a = false, "dtype"_a = nb::none(), "The product of matrices.");
+  tensor.def("mm", &Tensor::mm, "mat2"_a, "The product of two matrices.");
+  tensor.def("bmm", &Tensor::bmm, "mat2"_a, "The products of as many matrices on both sides.");
+  tensor.def("mv", &Tensor::mv, "vec"_a, "The product of a matrix and a vector.");
+  for (const char* name : {"outer", "ger"})
+    tensor.def(name, &Tensor::outer, "vec2"_a, "All products of the elements of two vectors.");
+  tensor.def("addmm", &Tensor::addmm, "mat1"_a, "mat2"_a, nb::kw_only(), "beta"_a = 1.0, "alpha"_a = 1.0,
+             "beta * this + alpha * mat1 @ mat2.");
+  tensor.def("baddbmm", &Tensor::baddbmm, "batch1"_a, "batch2"_a, nb::kw_only(), "beta"_a = 1.0,
+             "alpha"_a = 1.0, "beta * this + alpha * batch1 @ batch2, of as many matrices.");
+  tensor.def(
+      "tensordot",
+      [](const Tensor& x, const Tensor& other, nb::handle dims) {
+        if (!is_sequence(dims))
+          return x.tensordot(other, integer(dims, "an int, or two lists of axes, as dims"));
+        if (nb::len(dims) != 2) wrong_type("an int, or two lists of axes, as dims", dims);
+        const nb::sequence both = nb::borrow<nb::sequence>(dims);
+        return x.tensordot(other, int_list(both[0]).values(), int_list(both[1]).values());
+      },
+      "other"_a, "dims"_a = 2,
+      "Products summed over the last axes of this and the first of the other, or over those given.");
+  tensor.def("kron", &Tensor::kron, "other"_a, "Each element by the whole of the other.");
+  tensor.def("trace", &Tensor::trace, "The sum of the diagonal of a matrix.");
+  tensor.def("cross", &Tensor::cross, "other"_a, "dim"_a = nb::none(),
+             "The cross product along an axis of three elements, the first such unless it is given.");
+  tensor.def("cdist", &Tensor::cdist, "x2"_a, "p"_a = 2.0,
+             "The distance of each row to each row of the other.");
+  tensor.def("cosine_similarity", &Tensor::cosine_similarity, "x2"_a, "dim"_a = 1, "eps"_a = 1e-8,
+             "The cosine of the angle between them, along an axis.");
   tensor.def_static("einsum", &einsum, "formula"_a, "operands"_a, "dtype"_a = nb::none(),
                     "Products summed by a formula: Tensor.einsum('ij,jk->ik', a, b).");
   tensor.def(
@@ -90,6 +134,15 @@ void bind_layers(TensorClass& tensor) {
   tensor.def("max_pool2d", &max_pooled, "kernel_size"_a = two, "stride"_a = nb::none(), "dilation"_a = 1,
              "padding"_a = 0, "ceil_mode"_a = false, "return_indices"_a = false,
              "The greatest of each window, and where it is.");
+  tensor.def(
+      "adaptive_avg_pool2d",
+      [](const Tensor& x, nb::handle size) { return x.adaptive_avg_pool2d(output_sizes(x, size)); },
+      "output_size"_a, "As many means of windows along the last axes; None keeps the size of an axis.");
+  tensor.def(
+      "adaptive_max_pool2d",
+      [](const Tensor& x, nb::handle size) { return x.adaptive_max_pool2d(output_sizes(x, size)); },
+      "output_size"_a,
+      "The greatest of as many windows along the last axes; None keeps the size of an axis.");
   tensor.def(
       "max_unpool2d",
       [](const Tensor& x, const Tensor& indices, const IntList& kernel, const IntList& stride,
@@ -143,6 +196,19 @@ void bind_layers(TensorClass& tensor) {
              "Cross entropy of probabilities.");
   tensor.def("binary_crossentropy_logits", &Tensor::binary_crossentropy_logits, "Y"_a, reduction,
              "pos_weight"_a = nb::none(), "Cross entropy of logits.");
+  tensor.def("binary_cross_entropy", &Tensor::binary_cross_entropy, "target"_a, reduction,
+             "Cross entropy of probabilities.");
+  tensor.def("binary_cross_entropy_with_logits", &Tensor::binary_cross_entropy_with_logits, "target"_a,
+             reduction, "pos_weight"_a = nb::none(), "Cross entropy of logits.");
+  tensor.def("mse_loss", &Tensor::mse_loss, "target"_a, reduction, "The mean of the squared differences.");
+  tensor.def("l1_loss", &Tensor::l1_loss, "target"_a, reduction, "The mean of the absolute differences.");
+  tensor.def("smooth_l1_loss", &Tensor::smooth_l1_loss, "target"_a, reduction, "beta"_a = 1.0,
+             "The mean of |d| - beta / 2, or d * d / (2 * beta) of differences d within beta.");
+  tensor.def("huber_loss", &Tensor::huber_loss, "target"_a, reduction, "delta"_a = 1.0,
+             "The mean of delta * (|d| - delta / 2), or d * d / 2 of differences d within delta.");
+  tensor.def("kl_div", &Tensor::kl_div, "target"_a, reduction, "log_target"_a = false,
+             "The divergence of these log probabilities from probabilities, or from their logarithms; "
+             "reduction 'batchmean' divides the sum by the size of the first axis.");
 }
 
 }  // namespace quern::python

@@ -23,6 +23,8 @@ NB_MODULE(_core, m) {
   bind_operators(tensor);
   bind_reduce(tensor);
   bind_layers(tensor);
+  bind_gradients(m);
+  bind_signatures(m);
   bind_jit(m);
   bind_optim(m);
   bind_io(m);

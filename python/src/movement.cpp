@@ -1,5 +1,6 @@
 // Shapes.
 #include "python/src/bind.h"
+#include "quern/tensor/support.h"
 
 namespace quern::python {
 namespace {
@@ -203,10 +204,11 @@ void bind_movement(TensorClass& tensor) {
       "The whole, as often along each axis.");
   tensor.def("repeat_interleave", &Tensor::repeat_interleave, "repeats"_a, "dim"_a = nb::none(),
              "Each element, as often.");
-  tensor.def(
-      "cat",
-      [](nb::handle x, const nb::args& args, int64_t dim) { return Tensor::cat(tensors_of(x, args), dim); },
-      "args"_a, "dim"_a = 0, "Tensors behind each other along an axis.");
+  for (const char* name : {"cat", "concat", "concatenate"})
+    tensor.def(
+        name,
+        [](nb::handle x, const nb::args& args, int64_t dim) { return Tensor::cat(tensors_of(x, args), dim); },
+        "args"_a, "dim"_a = 0, "Tensors behind each other along an axis.");
   tensor.def(
       "stack",
       [](nb::handle x, const nb::args& args, int64_t dim) { return Tensor::stack(tensors_of(x, args), dim); },
@@ -215,6 +217,59 @@ void bind_movement(TensorClass& tensor) {
       "split", [](const Tensor& x, const IntList& s, int64_t dim) { return tuple_of(x.split(s, dim)); },
       "sizes"_a, "dim"_a = 0, "Parts of that size, or of these sizes, along an axis.");
   tensor.def("chunk", &Tensor::chunk, "chunks"_a, "dim"_a = 0, "As many parts along an axis.");
+  for (const char* name : {"swapaxes", "swapdims"})
+    tensor.def(name, &Tensor::swapaxes, "axis0"_a, "axis1"_a, "Two axes exchanged.");
+  for (const char* name : {"movedim", "moveaxis"})
+    tensor.def(name, &Tensor::movedim, "source"_a, "destination"_a,
+               "Axes moved to other places; the others keep their order.");
+  variadic(
+      tensor, "tile", "dims", [](const Tensor& x, const nb::args& r) { return x.tile(ints_of_args(r)); },
+      "The whole, as often along each axis; numbers that are missing in front are 1.");
+  variadic(
+      tensor, "broadcast_to", "shape",
+      [](const Tensor& x, const nb::args& shape) { return x.broadcast_to(shape_of_args(shape)); },
+      "Axes of size 1 repeated, and axes in front.");
+  tensor.def("ravel", &Tensor::ravel, "All elements in one row.");
+  tensor.def("expand_as", &Tensor::expand_as, "other"_a, "Expanded to the shape of another.");
+  tensor.def("view_as", &Tensor::view_as, "other"_a, "In the shape of another.");
+  tensor.def("reshape_as", &Tensor::reshape_as, "other"_a, "In the shape of another.");
+  tensor.def(
+      "unbind", [](const Tensor& x, int64_t dim) { return tuple_of(x.unbind(dim)); }, "dim"_a = 0,
+      "The parts along an axis, without it.");
+  tensor.def("narrow", &Tensor::narrow, "dim"_a, "start"_a, "length"_a,
+             "So many elements of an axis, from one on.");
+  tensor.def(
+      "select",
+      [](const Tensor& x, int64_t dim, int64_t index) {
+        const int64_t axis = detail::resolve_axis("select", dim, x.ndim());
+        const int64_t n = x.size(axis).value();
+        if (index < -n || index >= n)
+          throw IndexError("select: index " + std::to_string(index) + " of axis " + std::to_string(dim) +
+                           ", which has " + std::to_string(n) + " elements");
+        return x.narrow(axis, index, 1).squeeze(axis);
+      },
+      "dim"_a, "index"_a, "What is at one place of an axis, without it.");
+  tensor.def("pixel_shuffle", &Tensor::pixel_shuffle, "upscale_factor"_a,
+             "Channels as pixels: (c * f * f, h, w) becomes (c, h * f, w * f).");
+  tensor.def("pixel_unshuffle", &Tensor::pixel_unshuffle, "downscale_factor"_a,
+             "Pixels as channels: (c, h * f, w * f) becomes (c * f * f, h, w).");
+  tensor.def(
+      "t",
+      [](const Tensor& x) {
+        if (x.ndim() > 2)
+          throw ShapeError("t: a tensor of shape " + shape_text(x.shape()) + ", expected at most 2 axes");
+        return x.T();
+      },
+      "The transpose of a matrix.");
+  tensor.def_prop_ro(
+      "mT", [](const Tensor& x) { return x.transpose(-2, -1); }, "The last two axes exchanged.");
+  for (const char* name : {"hstack", "vstack"})
+    tensor.def_static(
+        name,
+        [stack = std::string_view(name) == "hstack" ? &Tensor::hstack : &Tensor::vstack](
+            nb::handle tensors, const nb::args& more) { return stack(tensors_of(tensors, more)); },
+        "tensors"_a, "more"_a,
+        "Tensors behind each other along the second axis (hstack) or the first (vstack).");
   tensor.def("unfold", &Tensor::unfold, "dim"_a, "size"_a, "step"_a,
              "Windows along an axis, as a last axis.");
   tensor.def("diagonal", &Tensor::diagonal, "offset"_a = 0, "dim1"_a = 0, "dim2"_a = 1,

@@ -140,7 +140,87 @@ std::vector<Tensor> run_custom_kernel(nb::handle self, const nb::args& others, c
   return custom_kernel(arguments, make, backward, identity_of(gradient));
 }
 
+// Functions that write into the tensor, and return it.
+template <class F, class... Arguments>
+void in_place(TensorClass& tensor, const char* name, F write, const Arguments&... arguments) {
+  [&]<class... Given>(const Tensor& (Tensor::*function)(Given...) const) {
+    tensor.def(
+        name,
+        [function](nb::handle self, Given... given) {
+          (python::tensor(self).*function)(given...);
+          return nb::borrow(self);
+        },
+        arguments...);
+  }(write);
+}
+
+void bind_in_place(TensorClass& tensor) {
+  in_place(tensor, "zero_", &Tensor::zero_, "Zeros, written into its memory.");
+  in_place(tensor, "fill_", &Tensor::fill_, "value"_a, "One number, written into its memory.");
+  in_place(tensor, "copy_", &Tensor::copy_, "src"_a,
+           "The values of another, converted and moved, written into its memory.");
+  in_place(tensor, "add_", &Tensor::add_, "other"_a, nb::kw_only(), "alpha"_a = 1.0,
+           "x + alpha * other, written into its memory.");
+  in_place(tensor, "sub_", &Tensor::sub_, "other"_a, nb::kw_only(), "alpha"_a = 1.0,
+           "x - alpha * other, written into its memory.");
+  in_place(tensor, "mul_", &Tensor::mul_, "other"_a, "x * other, written into its memory.");
+  in_place(tensor, "div_", &Tensor::div_, "other"_a, "x / other, written into its memory.");
+  in_place(tensor, "lerp_", &Tensor::lerp_, "end"_a, "weight"_a, "lerp(), written into its memory.");
+  in_place(tensor, "addcmul_", &Tensor::addcmul_, "tensor1"_a, "tensor2"_a, nb::kw_only(), "value"_a = 1.0,
+           "addcmul(), written into its memory.");
+  in_place(tensor, "addcdiv_", &Tensor::addcdiv_, "tensor1"_a, "tensor2"_a, nb::kw_only(), "value"_a = 1.0,
+           "addcdiv(), written into its memory.");
+  in_place(tensor, "masked_fill_", &Tensor::masked_fill_, "mask"_a, "value"_a,
+           "The value where the mask is true, written into its memory.");
+  in_place(tensor, "normal_", &Tensor::normal_, "mean"_a = 0.0, "std"_a = 1.0,
+           "Random numbers of a normal distribution, written into its memory.");
+  in_place(tensor, "uniform_", &Tensor::uniform_, "low"_a = 0.0, "high"_a = 1.0,
+           "Random numbers from low to high, written into its memory.");
+  for (const char* name : {"clamp_", "clip_"})
+    tensor.def(
+        name,
+        [](nb::handle self, nb::handle least, nb::handle most) {
+          const Tensor& x = python::tensor(self);
+          if (least.is_none() && most.is_none())
+            throw ValueError("clamp_: neither a least nor a greatest value is given");
+          if (least.is_none() || most.is_none())
+            x.assign(
+                (least.is_none() ? x.clamp_max(operand(most)) : x.clamp_min(operand(least))).cast(x.dtype()));
+          else
+            x.clamp_(operand(least), operand(most));
+          return nb::borrow(self);
+        },
+        "min"_a = nb::none(), "max"_a = nb::none(), "Kept within bounds, written into its memory.");
+}
+
+// A NoGrad that Python ends.
+struct NoGradBlock {
+  std::optional<NoGrad> block;
+  NoGradBlock() { block.emplace(); }
+};
+
 }  // namespace
+
+// inspect.signature() asks functions for __signature__. Those of nanobind have types that cannot be changed
+// from Python, and no such attribute: it is added to the types.
+void bind_signatures(nb::module_& m) {
+  m.def("shown", &shown, "value"_a.none(), "A value as it is written, unless that is long: then what it is.");
+  m.def("add_attribute", [](const nb::list& types, const nb::str& name, nb::handle value) {
+    for (nb::handle type : types) {
+      if (PyObject_GenericSetAttr(type.ptr(), name.ptr(), value.ptr()) != 0) nb::raise_python_error();
+      PyType_Modified(reinterpret_cast<PyTypeObject*>(type.ptr()));
+    }
+  });
+}
+
+void bind_gradients(nb::module_& m) {
+  nb::class_<NoGradBlock>(m, "NoGradBlock")
+      .def(nb::init<>())
+      .def(
+          "end", [](NoGradBlock& b) { b.block.reset(); },
+          "What was computed since it was made carries no gradient.");
+  m.def("is_grad_enabled", &is_grad_enabled, "False within no_grad().");
+}
 
 void bind_running(TensorClass& tensor) {
   tensor.def_prop_ro("uop", &Tensor::uop, "The node that computes or holds the values.");
@@ -148,7 +228,8 @@ void bind_running(TensorClass& tensor) {
   tensor.def_prop_ro("shape", &Tensor::shape, "The sizes of the axes; symbolic ones are UOps.");
   tensor.def_prop_ro("ndim", &Tensor::ndim, "The number of axes.");
   tensor.def_prop_ro("device", &device_of, "Where it is: a name, or several.");
-  tensor.def("numel", &Tensor::numel, "The number of elements.");
+  tensor.def("dim", &Tensor::ndim, "The number of axes.");
+  for (const char* name : {"numel", "nelement"}) tensor.def(name, &Tensor::numel, "The number of elements.");
   tensor.def("element_size", [](const Tensor& x) { return x.dtype().bytes(); }, "Bytes of an element.");
   tensor.def(
       "nbytes",
@@ -171,6 +252,7 @@ void bind_running(TensorClass& tensor) {
       "schedule", [](const Tensor& x) { return x.schedule(); },
       "The steps that realize() would take, as text.");
   tensor.def("assign", &assigned, "x"_a, "Writes into the memory of this tensor: views of it see it.");
+  bind_in_place(tensor);
   tensor.def(
       "replace",
       [](nb::handle self, const Tensor& x) {
@@ -181,10 +263,18 @@ void bind_running(TensorClass& tensor) {
   tensor.def("detach", &Tensor::detach, "The same values, through which no gradient flows.");
   tensor.def(
       "contiguous",
-      [](const Tensor& x, const std::string& opts) {
-        return opts.empty() ? x.contiguous() : x.contiguous(opts);
+      [](const Tensor& x, const std::string& opts, nb::handle arg) {
+        std::string all = opts;
+        if (!arg.is_none()) {
+          if (!is_sequence(arg)) wrong_type("a tuple of Opt as arg", arg);
+          for (nb::handle opt : nb::borrow<nb::sequence>(arg))
+            all += (all.empty() ? "" : " ") + text(nb::str(opt), "an Opt");
+        }
+        return all.empty() ? x.contiguous() : x.contiguous(all);
       },
-      "opts"_a = "", "In memory of its own, elements in order; opts: of the kernel that computes it.");
+      "opts"_a = "", "arg"_a = nb::none(),
+      "In memory of its own, elements in order; opts, or a tuple of Opt as arg: of the kernel that computes "
+      "it.");
   tensor.def("contiguous_backward", &Tensor::contiguous_backward, "Its gradient is in memory of its own.");
   tensor.def(
       "clone", [](const Tensor& x, nb::handle to) { return to.is_none() ? x.clone() : moved(x, to).clone(); },

@@ -54,7 +54,6 @@ std::atomic<int64_t>& counter(const std::string& name) {
 
 void bind_device(nb::module_& m) {
   m.def("default_device", &default_device);
-  m.def("set_default_device", &set_default_device, "name"_a);
   m.def("canonical_device", [](const std::string& name) { return Device::canonical(name); }, "name"_a);
   m.def("known_devices", &Device::known);
   m.def(

@@ -24,6 +24,10 @@ nb::object number_of(const Const& value, DType dtype) {
   return nb::int_(value.as_int());
 }
 
+nb::object named_pair(const char* kind, const Tensor& first, const Tensor& second) {
+  return nb::module_::import_("quern.results").attr(kind)(first, second);
+}
+
 namespace {
 
 nb::dlpack::dtype code_of(DType d) {
@@ -167,7 +171,7 @@ nb::object item(const Tensor& x) { return number_of(x.item_const(), x.dtype()); 
 
 bool is_realized(const UOp& u) { return memory_base(u).op() == Op::BUFFER; }
 
-nb::str shown(const Tensor& x) {
+nb::str written(const Tensor& x) {
   std::string where;
   for (const std::string& device : x.devices()) where += (where.empty() ? "" : "+") + device;
   if (where.empty()) where = default_device();
@@ -213,7 +217,7 @@ void bind_values(TensorClass& tensor) {
     return truth == 1;
   });
   tensor.def("__len__", &Tensor::len);
-  tensor.def("__repr__", &shown);
+  tensor.def("__repr__", &written);
   tensor.def("__dlpack__", [](const Tensor& x, const nb::kwargs& options) {
     return shared_array(x).attr("__dlpack__")(**options);
   });

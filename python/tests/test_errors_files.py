@@ -90,13 +90,22 @@ FILES = [
     (state.gguf_load, gguf_tensor(0, [400]), "tensor 'a' has 1600 bytes at 0 of 64: it is cut off"),
     (state.gguf_load, gguf_tensor(0, [4], 10**9), "tensor 'a' has 16 bytes at 1000000000 of 64: it is cut off"),
     (state.gguf_load, gguf_tensor(2, [5]), "tensor 'a' has rows of 5; Q4_0 has blocks of 32"),
-    (state.torch_load, b"", "it has 0 bytes, the end of an archive alone has 22"),
+    (state.torch_load, b"", "it is empty"),
     (state.torch_load, archive(a=b"x"), "there is no data.pkl in it"),
     (state.torch_load, archive(archive__data_pkl=b"garbage"), "its pickle is older than protocol 2"),
     (state.torch_load, archive(archive__data_pkl=pickle.dumps({"a": [1]}, 2)[:-3]), "it is cut off"),
     (state.torch_load, archive(archive__data_pkl=pickle.dumps(Command(), 2)), "asks for 'posix.system', which is not on the list"),
     (state.torch_load, archive(archive__data_pkl=b"\x80\x02c\xff\n\xfe\n."), r"asks for '\xff.\xfe'"),
     (state.torch_load, pickle.dumps({"a": 1}, 2), "it is of PyTorch before 1.6"),
+    (state.torch_load, b"PK", "it has 2 bytes, the end of an archive alone has 22"),
+    (state.torch_load, b"GGUF" + bytes(20), "it looks like a file of GGUF (gguf_load)"),
+    (state.torch_load, bytes([2, 0, 0, 0, 0, 0, 0, 0]) + b"{}", "it looks like a file of safetensors (safe_load)"),
+    (state.torch_load, b"\x93NUMPY\x01\x00", "it looks like an array of NumPy (npy_load)"),
+    (state.torch_load, b"\x1f\x8b\x08\x00", "it looks like a file that is compressed by gzip"),
+    (state.torch_load, b"<!DOCTYPE html>", "it looks like a page of the web"),
+    (state.torch_load, b"version https://git-lfs.github.com/spec/v1\n", "it looks like a pointer of Git LFS"),
+    (state.torch_load, b"hello\nyou", "it looks like text: 'hello'"),
+    (state.torch_load, bytes(range(20)), "it is 20 bytes of a kind that is not known"),
 ]
 
 

@@ -8,7 +8,7 @@ import pytest
 from wrong import NO_SETTER, refuses, row, wanted
 
 import quern
-from quern import Device, DeviceError, DType, DTypeError, Error, MissingFileError, ShapeError, Tensor, UOp, Variable, dtypes, fetch, nn
+from quern import AxisError, Device, DeviceError, DType, DTypeError, Error, MissingFileError, ShapeError, Tensor, UOp, Variable, dtypes, fetch, nn
 
 NUMBERS = "expected numbers: a number, a list, an array of numbers, bytes or a Tensor, got "
 DTYPE = "expected a dtype, such as dtypes.float32 or 'float32', got "
@@ -23,10 +23,10 @@ def set_to(thing, name, value):
 
 
 MAKING = [
-    row(TypeError, NUMBERS + "str", lambda: Tensor("text")),
+    row(TypeError, NUMBERS + "'text'", lambda: Tensor("text")),
     row(TypeError, NUMBERS + "object", lambda: Tensor(object())),
-    row(TypeError, NUMBERS + "str", lambda: Tensor([1, "a"])),
-    row(TypeError, NUMBERS + "dict", lambda: Tensor({1: 2})),
+    row(TypeError, NUMBERS + "'a'", lambda: Tensor([1, "a"])),
+    row(TypeError, NUMBERS + "{1: 2}", lambda: Tensor({1: 2})),
     row(TypeError, NUMBERS + "set", lambda: Tensor({1, 2})),
     row(TypeError, NUMBERS + "complex", lambda: Tensor(1j)),
     row(TypeError, NUMBERS + "generator", lambda: Tensor(x for x in range(3))),
@@ -58,9 +58,9 @@ MAKING = [
           ("conv2d: padding", 1, lambda n: image.conv2d(kernel, padding=n)), ("max_pool2d: padding", 1, lambda n: image.max_pool2d(3, padding=n)),
           ("conv_transpose2d: stride", 2, lambda n: image.conv_transpose2d(kernel, stride=n)),
           ("max_unpool2d: the window", 2, lambda n: image.max_unpool2d(image.cast("int32"), n)))),
-    row(TypeError, "expected a size: an int, or a UOp, got str", lambda: Tensor.ones(2, "a")),
-    row(TypeError, "expected a size: an int, or a UOp, got float", lambda: Tensor.ones(2.5)),
-    row(TypeError, "expected a Tensor or a number, got str", lambda: Tensor.full((2,), "a")),
+    row(TypeError, "expected a size: an int, or a UOp, got 'a'", lambda: Tensor.ones(2, "a")),
+    row(TypeError, "expected a size: an int, or a UOp, got 2.5", lambda: Tensor.ones(2.5)),
+    row(TypeError, "expected a Tensor or a number, got 'a'", lambda: Tensor.full((2,), "a")),
     row(DTypeError, "300 is not one of the values of uint8", lambda: Tensor([1], dtype="uint8").full_like(300)),
     row(DTypeError, "nan is not one of the values of int32", lambda: Tensor([1]).full_like(float("nan"))),
     row(quern.ValueError, "arange: the step is 0", lambda: Tensor.arange(1, 2, 0)),
@@ -79,18 +79,18 @@ MAKING = [
     row(quern.ValueError, 'meshgrid: indexing "zz" is neither "ij" nor "xy"', lambda: Tensor([1]).meshgrid(Tensor([1]), indexing="zz")),
     row(ShapeError, "tril: needs at least 2 axes, given ()", lambda: Tensor(1).tril()),
     row(ShapeError, "diag: needs one or two axes, given (2, 2, 2)", lambda: Tensor.ones(2, 2, 2).diag()),
-    row(TypeError, "random_bits: the key is int, expected a Tensor", lambda: Tensor.random_bits(5, a, 3)),
+    row(TypeError, "random_bits: the key is 5, expected a Tensor", lambda: Tensor.random_bits(5, a, 3)),
     row(ShapeError, "random_bits: the key is float32 of shape (2,), expected uint32 of shape (2,)", lambda: Tensor.random_bits(a, a, 3)),
     row(Error, "memory of 8 bytes is given as a null pointer", lambda: Tensor.from_blob(0, (2,), dtype="float32")),
     row(Error, "from_file: /tmp is not a file", lambda: Tensor.from_file("/tmp")),
-    row(TypeError, "fetch: expected a URL or a path, got int", lambda: fetch(5)),
-    row(TypeError, NUMBERS + "int", lambda: Tensor.from_dlpack(5)),
+    row(TypeError, "fetch: expected a URL or a path, got 5", lambda: fetch(5)),
+    row(TypeError, NUMBERS + "5", lambda: Tensor.from_dlpack(5)),
     row(TypeError, "a bytes-like object is required, not 'Tensor'", lambda: memoryview(a)),
     row(BufferError, "unsupported dl_device", lambda: a.__dlpack__(dl_device=(2, 0))),
     row(TypeError, "unsupported keyword argument 'nonsense'", lambda: a.__dlpack__(nonsense=1)),
-    row(TypeError, "expected a bool as requires_grad, got str", lambda: Tensor([1.0], requires_grad="yes")),
+    row(TypeError, "expected a bool as requires_grad, got 'yes'", lambda: Tensor([1.0], requires_grad="yes")),
     row(DTypeError, "complex128", lambda: Tensor(np.array([1j]))),
-    row(TypeError, "expected numbers or tensors in a list, got NoneType", lambda: Tensor([None])),
+    row(TypeError, "expected numbers or tensors in a list, got None", lambda: Tensor([None])),
     row(TypeError, "arange", lambda: Tensor.arange("a")),
     row(quern.ValueError, "manual_seed: the seed is -1", lambda: Tensor.manual_seed(-1)),
     row(quern.ValueError, f"manual_seed: the seed is {2**64}, expected 0 to 2^64 - 1", lambda: Tensor.manual_seed(2**64)),
@@ -120,8 +120,8 @@ UNMADE = [
 
 DTYPES = [
     row(DTypeError, "'float31' is not a dtype", lambda: Tensor([1], dtype="float31")),
-    row(TypeError, DTYPE + "int", lambda: Tensor([1], dtype=5)),
-    row(TypeError, DTYPE + "int", lambda: a.cast(5)),
+    row(TypeError, DTYPE + "5", lambda: Tensor([1], dtype=5)),
+    row(TypeError, DTYPE + "5", lambda: a.cast(5)),
     row(DTypeError, "cast: a tensor cannot hold void", lambda: a.cast("void")),
     row(DTypeError, "void has no values", lambda: dtypes.void.max),
     row(DTypeError, "void has no values", lambda: dtypes.min(dtypes.void)),
@@ -142,7 +142,7 @@ DTYPES = [
     row(DTypeError, "set_default_int: float32 is not an integer type", set_to(dtypes, "default_int", "float32")),
     row(AttributeError, "there is no dtype float33; there are bool, int8", lambda: dtypes.float33),
     row(TypeError, "least_upper_dtype: expected at least one dtype", lambda: quern.dtype.least_upper_dtype()),
-    row(TypeError, NUMBERS + "str", lambda: dtypes.from_py("a")),
+    row(TypeError, NUMBERS + "'a'", lambda: dtypes.from_py("a")),
     row(AttributeError, NO_SETTER, set_to(a, "dtype", "int32")),
 ]
 
@@ -152,10 +152,13 @@ DEVICES = [
     row(DeviceError, "there is no device 'TOASTER'; there are CPU", set_to(Device, "DEFAULT", "TOASTER")),
     row(DeviceError, "there is no device 'TOASTER'; there are CPU", lambda: Device.canonicalize("TOASTER")),
     row(DeviceError, "device 'CPU:x': expected a number behind the colon, as in CPU:1", lambda: Tensor([1], device="CPU:x")),
-    row(TypeError, "expected the name of a device, got int", lambda: Tensor([1], device=5)),
-    row(TypeError, "expected the name of a device, got int", lambda: a.to(5)),
-    row(TypeError, "expected the name of a device, got int", lambda: Device[5]),
-    row(TypeError, "expected the name of a device, got int", set_to(Device, "DEFAULT", 5)),
+    row(DeviceError, "there is no device 'float16'", lambda: a.to("float16")),
+    row(DeviceError, "cast('float16') converts to that dtype", lambda: a.to("float16")),
+    row(TypeError, "expected the name of a device, got the dtype float16: cast() converts to a dtype", lambda: a.to(dtypes.half)),
+    row(TypeError, "expected the name of a device, got 5", lambda: Tensor([1], device=5)),
+    row(TypeError, "expected the name of a device, got 5", lambda: a.to(5)),
+    row(TypeError, "expected the name of a device, got 5", lambda: Device[5]),
+    row(TypeError, "expected the name of a device, got 5", set_to(Device, "DEFAULT", 5)),
     row(DeviceError, "DISK:/no/such/x: cannot write the file: No such file", lambda: a.to("DISK:/no/such/x").realize()),
     row(DeviceError, "there is no device 'TOASTER'", lambda: a.to("TOASTER").realize()),
     row(DeviceError, "NULL holds no values: 8 bytes cannot be read from it", lambda: Tensor.ones(2, device="NULL").tolist()),
@@ -165,11 +168,11 @@ DEVICES = [
         lambda: a.assign(Tensor.ones(2, device="INTERP"))),
     row(quern.ValueError, "shard: no devices are named", lambda: a.shard(())),
     row(quern.ValueError, "shard: device CPU is named twice", lambda: a.shard(("CPU:0", "CPU:0"), axis=0)),
-    row(ShapeError, "shard: axis 5 is not in [-1, 0]", lambda: a.shard(two, axis=5)),
+    row(AxisError, "shard: axis 5 is not in [-1, 0]", lambda: a.shard(two, axis=5)),
     row(ShapeError, "shard: axis 0 of (3,) cannot be divided evenly among 2 devices", lambda: Tensor.ones(3).shard(two, axis=0)),
     row(Error, "add: one tensor is on CPU+CPU:1, another on CPU; move one with to()", lambda: a.shard(two, axis=0) + a),
-    row(TypeError, "expected the name of a device, got int", lambda: a.shard((1, 2))),
-    row(TypeError, "shard_like: expected a Tensor, got int", lambda: a.shard_like(5)),
+    row(TypeError, "expected the name of a device, got 1", lambda: a.shard((1, 2))),
+    row(TypeError, "shard_like: expected a Tensor, got 5", lambda: a.shard_like(5)),
     row(DeviceError, "there is no device 'TOASTER'", lambda: a.to("TOASTER")),
     row(DeviceError, "there is no device 'NOPE'", lambda: a.shard(("CPU:0", "NOPE"), axis=0)),
     row(TypeError, "shard", lambda: a.shard(5)),

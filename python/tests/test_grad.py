@@ -116,7 +116,9 @@ def test_the_end_of_a_block_that_was_not_begun():
 
 
 def test_schedule():
-    assert isinstance((Tensor.rand(3) + 1).schedule(), str)
+    schedule = (Tensor([1.0, 2.0]) @ Tensor([3.0, 4.0]) + 1).schedule()
+    assert len(schedule) == 1 and schedule[0].kind == "kernel" and schedule.kernels == list(schedule) and schedule.copies == []
+    assert str(schedule).startswith("kernel") and schedule[0].name in str(schedule) and schedule[0].buffers == 3
 
 
 @pytest.mark.parametrize("function", ["relu", "silu", "sigmoid", "tanh", "gelu"])

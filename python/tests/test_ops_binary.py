@@ -14,6 +14,8 @@ BITS = {"dtypes": f"bool {INTS}"}
 COMPARES = {"dtypes": ALL, "out": "bool"}
 SHIFT = between(0, 6, 3, 7)
 WITH_EQUALS = between(0, 3, 3, 7)  # integers of which many are equal
+SIGNED_ZEROS = given([0.0, -0.0, 0.0, -0.0, np.inf, -np.inf, np.inf, 1e38, np.nan, 1e-30, 2.0, -2.0], "float32")
+OTHER_ZEROS = given([0.0, 0.0, -0.0, -0.0, np.inf, -np.inf, 1.0, 1e38, 1.0, -1e-30, 0.0, -0.0], "float32")
 CLOSE = given([1.0, 2.0, np.nan, np.inf, 0.0, -3.0], "float32")
 CLOSE_TO = given([1.0 + 1e-6, 2.1, np.nan, np.inf, 1e-9, -3.00001], "float32")
 
@@ -118,6 +120,39 @@ TABLE = [
     op("where", None, np.where, mask(3, 1), ROW, normal()),
     op("where", lambda m, x: m.where(x, 0), lambda m, x: np.where(m, x, x.dtype.type(0)), mask(3, 7), X, dtypes=SOME),
     op("where", lambda m, x: m.where(-1, x), lambda m, x: np.where(m, x.dtype.type(-1), x), mask(7), X, dtypes=SOME),
+    # by other names, and made of several
+    op("atan2", None, np.arctan2, X, NONZERO, dtypes=f"int32 {FLOATS}", out="float"),
+    op("atan2", None, np.arctan2, COLUMN, nonzero(7)),
+    op("atan2", lambda x: x.atan2(-1), lambda x: np.arctan2(x, -1), X),
+    op("atan2", None, np.arctan2, SIGNED_ZEROS, OTHER_ZEROS, dtypes="float32", views=False),
+    op("arctan2", None, np.arctan2, X, NONZERO),
+    op("hypot", None, np.hypot, X, Y, dtypes=f"int32 {FLOATS}", out="float"),
+    op("hypot", lambda x: x.hypot(3), lambda x: np.hypot(x, 3), X),
+    op("hypot", None, np.hypot, SIGNED_ZEROS, OTHER_ZEROS, dtypes="float32", views=False),
+    op("remainder", None, np.mod, X, NONZERO, **NUMBERS),
+    op("floor_divide", None, np.floor_divide, X, NONZERO, dtypes=SOME, grad=False),
+    op("subtract", None, np.subtract, X, Y, dtypes=SOME),
+    op("multiply", None, np.multiply, X, COLUMN, dtypes=SOME),
+    op("divide", None, np.true_divide, X, NONZERO, dtypes=SOME, out="float"),
+    op("divide", lambda x, y: x.divide(y, rounding_mode="floor"), np.floor_divide, X, NONZERO, dtypes="int32 float64", grad=False),
+    op("true_divide", None, np.true_divide, X, NONZERO, dtypes=SOME, out="float"),
+    op("logical_and", None, np.logical_and, X, Y, **COMPARES),
+    op("logical_and", lambda x: x.logical_and(0.0), lambda x: np.logical_and(x, 0), X, **COMPARES),
+    op("logical_or", None, np.logical_or, between(0, 2, 3, 7), between(0, 2, 3, 1), **COMPARES),
+    op("logical_xor", None, np.logical_xor, between(0, 2, 3, 7), between(0, 2, 7), **COMPARES),
+    op("xlogy", None, lambda x, y: x * np.log(y), X, positive(3, 7), dtypes=FLOATS),
+    op("xlogy", None, lambda x, y: np.array([0.0, 0.0, np.nan, 2 * np.log(3.0)]), given([0.0, 0.0, 0.0, 2.0]), given([0.0, -1.0, np.nan, 3.0]),
+       dtypes="float64", grad=False),
+    op("clamp_min", lambda x: x.clamp_min(1), lambda x: np.maximum(x, x.dtype.type(1)), X, dtypes=SOME),
+    op("clamp_min", None, np.maximum, X, ROW),
+    op("clamp_max", lambda x: x.clamp_max(1), lambda x: np.minimum(x, x.dtype.type(1)), X, dtypes=SOME),
+    op("addcmul", None, lambda x, a, b: x + a * b, X, Y, ROW, dtypes=SOME),
+    op("addcmul", lambda x, a, b: x.addcmul(a, b, value=0.5), lambda x, a, b: x + 0.5 * a * b, X, Y, COLUMN),
+    op("addcdiv", lambda x, a, b: x.addcdiv(a, b, value=-2), lambda x, a, b: x - 2 * a / b, X, Y, NONZERO),
+    op("addcdiv", None, lambda x, a, b: x + a / b, X, Y, NONZERO),
+    op("prelu", None, lambda x, w: np.where(x > 0, x, w * x), X, normal(7)),
+    op("prelu", None, lambda x, w: np.where(x > 0, x, w * x), X, normal(1), dtypes=FLOATS),
+    op("prelu", None, lambda x, w: np.where(x > 0, x, w[:, None] * x), normal(2, 3, 4), normal(3)),
 ]
 
 

@@ -143,6 +143,11 @@ TABLE = [
        given(np.array([[3], [2]]))),
     op("__getitem__", lambda x, m: x[m], lambda x, m: x[m], X, MASK),
     op("__getitem__", lambda x, m: x[:, m], lambda x, m: x[:, m], X, given(np.array([True, False] * 3 + [True]))),
+    op("take_along_dim", lambda x, i: x.take_along_dim(i, 1), lambda x, i: np.take_along_axis(x, i, 1), normal(3, 7),
+       given(np.array([[0, 6, 2], [1, 1, 3], [-1, 0, 4]]))),
+    op("take_along_dim", lambda x, i: x.take_along_dim(i, 0), lambda x, i: np.take_along_axis(x, np.broadcast_to(i, (2, 7)), 0),
+       normal(3, 7), given(np.array([[2], [0]]))),
+    op("take_along_dim", None, lambda x, i: np.take_along_axis(x, i, None), normal(3, 7), given(np.array([20, 0, 5]))),
 ]
 
 test_values, test_gradient, test_views = checks_of(TABLE)

@@ -56,6 +56,10 @@ def newton_schulz(x, steps, a, b, c):
     return g
 
 
+def cosine(x, y, axis=1):
+    return (x * y).sum(axis) / np.linalg.norm(x, axis=axis) / np.linalg.norm(y, axis=axis)
+
+
 TABLE = [
     op("dot", None, np.matmul, A, B, dtypes=f"{INTS} {FLOATS}", smoke=True),
     op("dot", None, np.dot, VECTOR, VECTOR),
@@ -70,6 +74,29 @@ TABLE = [
     op("matmul", None, np.matmul, normal(1, 1), normal(1, 1)),
     op("matmul", lambda a, b: b.matmul(a, reverse=True), np.matmul, A, B),
     op("matmul", lambda a, b: a @ b, np.matmul, A, B),
+    op("mm", None, np.matmul, A, B, dtypes="int32 float16 float32 float64"),
+    op("bmm", None, np.matmul, BATCH, normal(2, 4, 5)),
+    op("mv", None, np.matmul, A, VECTOR),
+    op("outer", None, np.outer, VECTOR, normal(3), dtypes="int8 float32 float64"),
+    op("ger", None, np.outer, VECTOR, normal(3)),
+    op("addmm", None, lambda x, a, b: x + a @ b, normal(2), A, B),
+    op("addmm", lambda x, a, b: x.addmm(a, b, beta=0.5, alpha=-2), lambda x, a, b: 0.5 * x - 2 * a @ b, normal(3, 2), A, B),
+    op("baddbmm", None, lambda x, a, b: x + a @ b, normal(2, 3, 5), BATCH, normal(2, 4, 5)),
+    op("tensordot", None, np.tensordot, normal(2, 3, 4), normal(3, 4, 5)),
+    op("tensordot", lambda x, y: x.tensordot(y, 0), lambda x, y: np.tensordot(x, y, 0), VECTOR, A),
+    op("tensordot", lambda x, y: x.tensordot(y, dims=([0, 2], [1, 0])), lambda x, y: np.tensordot(x, y, ([0, 2], [1, 0])), BATCH, normal(4, 2, 3)),
+    op("kron", None, np.kron, A, B),
+    op("kron", None, np.kron, VECTOR, B),
+    op("kron", None, np.kron, BATCH, normal(3)),
+    op("trace", None, np.trace, normal(3, 3), dtypes="int32 float32 float64"),
+    op("trace", None, np.trace, A),
+    op("cross", None, np.cross, normal(4, 3), normal(4, 3), dtypes="int32 float32 float64"),
+    op("cross", lambda x, y: x.cross(y, dim=0), lambda x, y: np.cross(x, y, axis=0), normal(3, 5), normal(3, 1)),
+    op("cdist", None, lambda x, y: np.linalg.norm(x[..., :, None, :] - y[..., None, :, :], axis=-1), A, normal(4, 7)),
+    op("cdist", lambda x, y: x.cdist(y, p=1), lambda x, y: np.abs(x[..., :, None, :] - y[..., None, :, :]).sum(-1), BATCH, normal(5, 4)),
+    op("cdist", lambda x, y: x.cdist(y, p=float("inf")), lambda x, y: np.abs(x[:, None] - y[None]).max(-1), A, normal(2, 7), views=False),
+    op("cosine_similarity", None, cosine, A, normal(3, 7)),
+    op("cosine_similarity", lambda x, y: x.cosine_similarity(y, dim=-1), lambda x, y: cosine(x, y, -1), BATCH, normal(3, 4)),
     op("linear", None, lambda x, w, b: x @ w + b, BATCH, normal(4, 5), normal(5)),
     op("linear", None, lambda x, w: x @ w, BATCH, normal(4, 5), dtypes=FLOATS),
     op("linear", None, lambda x, w: x * w, BATCH, normal(4)),
@@ -100,6 +127,23 @@ TABLE = [
 ]
 
 test_values, test_gradient, test_views = checks_of(TABLE)
+
+
+@pytest.mark.parametrize("call", [
+    lambda m, v, b: m.mm(v), lambda m, v, b: m.mm(b), lambda m, v, b: m.bmm(m), lambda m, v, b: b.bmm(b[:1]), lambda m, v, b: m.mv(m),
+    lambda m, v, b: m.outer(v), lambda m, v, b: b.trace(), lambda m, v, b: v.cross(v), lambda m, v, b: m.cross(m, dim=1),
+    lambda m, v, b: m.cdist(v), lambda m, v, b: m.cdist(m[:, :2]), lambda m, v, b: m.cdist(m, p=-1), lambda m, v, b: m.tensordot(m, 3),
+    lambda m, v, b: m.tensordot(m, ([0], [1])), lambda m, v, b: m.tensordot(m, ([0, 1], [1])), lambda m, v, b: v.addmm(m, m)])
+def test_what_does_not_fit(call):
+    with pytest.raises(ValueError):
+        call(Tensor.zeros(3, 7), Tensor.zeros(7), Tensor.zeros(2, 4, 4))
+
+
+def test_distances_have_gradients_where_points_coincide(device):
+    x = Tensor([[1.0, 2.0], [3.0, 4.0]], device=device)
+    assert x.cdist(x).tolist() == [[0, 8**0.5], [8**0.5, 0]] or abs(x.cdist(x)[0, 1].item() - 8**0.5) < 1e-6
+    assert x.cdist(x.detach()).sum().gradient(x)[0].isfinite().all().item()
+    assert Tensor([3.0, 0.0, -4.0], device=device).norm().item() == 5 and Tensor.zeros(3, device=device).norm().item() == 0
 
 
 @pytest.mark.parametrize("left, right", [((3, 7), (3, 7)), ((7,), (6,)), ((2, 3, 4), (3, 4, 5)), ((), (3,))])

@@ -35,6 +35,20 @@ def linear(x, size, align_corners=False):
     return x
 
 
+def shuffled(x, f):
+    *front, c, h, w = x.shape
+    result = np.zeros((*front, c // f // f, h * f, w * f), x.dtype)
+    for i in range(f):
+        for k in range(f):
+            result[..., i::f, k::f] = x[..., i * f + k::f * f, :, :]
+    return result
+
+
+def unshuffled(x, f):
+    parts = [x[..., i::f, k::f] for i in range(f) for k in range(f)]
+    return np.stack(parts, -3).reshape(*x.shape[:-3], -1, *parts[0].shape[-2:])
+
+
 def nearest(x, size, exact=False):
     for axis, out in zip(range(x.ndim - len(size), x.ndim), size):
         x = np.take(x, np.floor((np.arange(out) + 0.5 * exact) * x.shape[axis] / out).astype(int), axis)
@@ -57,6 +71,41 @@ TABLE = [
     op("permute", lambda x: x.permute((0, -1, 1)), lambda x: x.transpose(0, 2, 1), CUBE),
     op("transpose", None, lambda x: x.swapaxes(0, 1), X),
     op("transpose", lambda x: x.transpose(0, -1), lambda x: x.swapaxes(0, -1), CUBE),
+    op("swapaxes", lambda x: x.swapaxes(0, -1), None, CUBE, **TYPES),
+    op("swapdims", lambda x: x.swapdims(0, 1), lambda x: x.swapaxes(0, 1), X),
+    op("movedim", lambda x: x.movedim(0, -1), lambda x: np.moveaxis(x, 0, -1), CUBE, **TYPES),
+    op("movedim", lambda x: x.movedim((0, 3), (2, 0)), lambda x: np.moveaxis(x, (0, 3), (2, 0)), WIDE),
+    op("moveaxis", lambda x: x.moveaxis([1], [0]), lambda x: np.moveaxis(x, [1], [0]), CUBE),
+    op("tile", lambda x: x.tile(2, 3), lambda x: np.tile(x, (2, 3)), X),
+    op("tile", lambda x: x.tile((2,)), lambda x: np.tile(x, 2), CUBE),
+    op("tile", lambda x: x.tile((2, 1, 3)), lambda x: np.tile(x, (2, 1, 3)), X),
+    op("broadcast_to", lambda x: x.broadcast_to((2, 3, 7)), lambda x: np.broadcast_to(x, (2, 3, 7)), normal(3, 1)),
+    op("ravel", None, np.ravel, CUBE, **TYPES),
+    op("expand_as", lambda x, y: x.expand_as(y), lambda x, y: np.broadcast_to(x, y.shape), normal(3, 1), X, grad=False),
+    op("view_as", lambda x: x.view_as(Tensor.zeros(7, 3)), lambda x: x.reshape(7, 3), X),
+    op("reshape_as", lambda x: x.reshape_as(Tensor.zeros(7, 3)), lambda x: x.reshape(7, 3), X),
+    op("unbind", None, list, CUBE, **TYPES),
+    op("unbind", lambda x: x.unbind(-1), lambda x: list(np.moveaxis(x, -1, 0)), X),
+    op("narrow", lambda x: x.narrow(1, 2, 3), lambda x: x[:, 2:5], X, **TYPES),
+    op("narrow", lambda x: x.narrow(-1, -3, 2), lambda x: x[:, -3:-1], X),
+    op("select", lambda x: x.select(1, -2), lambda x: x[:, -2], CUBE, **TYPES),
+    op("t", None, lambda x: x.T, X),
+    op("t", None, lambda x: x, VECTOR),
+    op("mT", lambda x: x.mT, lambda x: x.swapaxes(-1, -2), CUBE),
+    op("concat", lambda x, y: x.concat(y, dim=1), lambda x, y: np.concatenate([x, y], 1), X, normal(3, 2)),
+    op("concatenate", lambda x, y: Tensor.concatenate([x, y]), lambda x, y: np.concatenate([x, y]), X, normal(2, 7)),
+    op("hstack", lambda x, y: Tensor.hstack([x, y]), lambda x, y: np.hstack([x, y]), X, normal(3, 2)),
+    op("hstack", lambda x, y: Tensor.hstack((x, y)), lambda x, y: np.hstack([x, y]), VECTOR, normal(2)),
+    op("vstack", lambda x, y: Tensor.vstack([x, y]), lambda x, y: np.vstack([x, y]), VECTOR, X),
+    op("pixel_shuffle", lambda x: x.pixel_shuffle(2), lambda x: shuffled(x, 2), normal(2, 12, 3, 2), **TYPES),
+    op("pixel_shuffle", lambda x: x.pixel_shuffle(3), lambda x: shuffled(x, 3), normal(9, 1, 2)),
+    op("pixel_unshuffle", lambda x: x.pixel_unshuffle(2), lambda x: unshuffled(x, 2), normal(2, 3, 4, 6)),
+    op("pixel_unshuffle", lambda x: x.pixel_shuffle(2).pixel_unshuffle(2), lambda x: x, normal(1, 4, 2, 3)),
+    op("diff", None, np.diff, X, dtypes="bool int8 int32 float32 float64"),
+    op("diff", lambda x: x.diff(2, 0), lambda x: np.diff(x, 2, 0), normal(5, 3)),
+    op("diff", lambda x: x.diff(4, 0), lambda x: np.diff(x, 3, 0)[:0], X),
+    op("glu", None, lambda x: x[..., :2] / (1 + np.exp(-x[..., 2:])), CUBE),
+    op("glu", lambda x: x.glu(0), lambda x: x[:1] / (1 + np.exp(-x[1:])), CUBE),
     op("T", lambda x: x.T, lambda x: x.T, X),
     op("T", lambda x: x.T, lambda x: x.swapaxes(0, 1), CUBE, views=False),
     op("flatten", None, np.ravel, CUBE),

@@ -105,6 +105,24 @@ POOLS = [
     op("max_unpool2d", lambda x, i: x.max_unpool2d(i), lambda x, i: oracle.unpool(x, i, (4, 4)), normal(1, 1, 2, 2),
        given(np.array([[[[0, 3], [9, 15]]]], np.int32))),
 ]
+def adaptive(x, size, function):
+    """One axis after the other from the last: output i reads from floor(i n / size) to ceil((i + 1) n / size)."""
+    for axis, outputs in zip(range(-len(size), 0), size):
+        n = x.shape[axis]
+        x = np.stack([function(np.take(x, range(i * n // outputs, -(-(i + 1) * n // outputs)), axis), axis) for i in range(outputs)], axis)
+    return x
+
+
+ADAPTIVE = [
+    op("adaptive_avg_pool2d", lambda x: x.adaptive_avg_pool2d(1), lambda x: adaptive(x, (1, 1), np.mean), IMAGE, dtypes=FLOATS),
+    op("adaptive_avg_pool2d", lambda x: x.adaptive_avg_pool2d((3, 2)), lambda x: adaptive(x, (3, 2), np.mean), IMAGE),
+    op("adaptive_avg_pool2d", lambda x: x.adaptive_avg_pool2d((None, 14)), lambda x: adaptive(x, (5, 14), np.mean), IMAGE),
+    op("adaptive_avg_pool2d", lambda x: x.adaptive_avg_pool2d((4, 6)), lambda x: adaptive(x, (4, 6), np.mean), normal(1, 1, 6, 9)),
+    op("adaptive_avg_pool2d", lambda x: x.adaptive_avg_pool2d((3,)), lambda x: adaptive(x, (3,), np.mean), LINE),
+    op("adaptive_max_pool2d", lambda x: x.adaptive_max_pool2d((3, 2)), lambda x: adaptive(x, (3, 2), np.max), distinct(1, 2, 5, 7),
+       dtypes=f"int8 {FLOATS}", views=False),
+    op("adaptive_max_pool2d", lambda x: x.adaptive_max_pool2d(1), lambda x: adaptive(x, (1, 1), np.max), distinct(1, 2, 3, 4), views=False),
+]
 NORMS = [
     op("batchnorm", None, oracle.batchnorm, IMAGE, normal(4), normal(4), normal(4), positive(4)),
     op("batchnorm", lambda x, w, m, s: x.batchnorm(w, None, m, s), lambda x, w, m, s: oracle.batchnorm(x, w, None, m, s), IMAGE,
@@ -156,7 +174,33 @@ LOSSES = [
     op("binary_crossentropy_logits", lambda x, y: x.binary_crossentropy_logits(y, "none"), lambda x, y: np.array([100.0, 0.0]),
        given([-100.0, 100.0]), given([1.0, 1.0]), dtypes="float64", grad=False),
 ]
-TABLE = CONVOLUTIONS + POOLS + NORMS + ATTENTION + LOSSES
+TARGET = normal(3, 4)
+
+
+def of_numbers(name, function, **options):
+    """A loss, reduced in all ways."""
+    return [op(name, lambda x, y, r=reduction: getattr(x, name)(y, reduction=r, **options),
+               lambda x, y, f=total: f(function(x - y)), normal(3, 4), TARGET, **(REAL if reduction == "mean" else {}))
+            for reduction, total in (("mean", np.mean), ("sum", np.sum), ("none", lambda x: x))]
+
+
+LOSSES += [
+    *of_numbers("mse_loss", np.square), *of_numbers("l1_loss", np.abs),
+    *of_numbers("smooth_l1_loss", lambda d: np.where(np.abs(d) < 1, d * d / 2, np.abs(d) - 0.5)),
+    *of_numbers("smooth_l1_loss", lambda d: np.where(np.abs(d) < 0.3, d * d / 0.6, np.abs(d) - 0.15), beta=0.3),
+    *of_numbers("smooth_l1_loss", np.abs, beta=0),
+    *of_numbers("huber_loss", lambda d: np.where(np.abs(d) < 1, d * d / 2, np.abs(d) - 0.5)),
+    *of_numbers("huber_loss", lambda d: np.where(np.abs(d) < 2, d * d / 2, 2 * (np.abs(d) - 1)), delta=2.0),
+    op("mse_loss", None, lambda x, y: np.square(x - y).mean(), normal(3), normal(3), dtypes="int32", out="float32"),
+    op("kl_div", None, lambda x, y: (y * (np.log(y) - x)).mean(), normal(3, 4), PROBABILITIES, dtypes="float32 float64"),
+    op("kl_div", lambda x, y: x.kl_div(y, "batchmean"), lambda x, y: (y * (np.log(y) - x)).sum() / 3, normal(3, 4), PROBABILITIES),
+    op("kl_div", lambda x, y: x.kl_div(y, "sum", log_target=True), lambda x, y: (np.exp(y) * (y - x)).sum(), normal(3, 4), normal(3, 4)),
+    op("kl_div", lambda x, y: x.kl_div(y, "none"), lambda x, y: np.array([0.0, np.log(0.5) / 2 + 0.5]), given([3.0, -1.0]), given([0.0, 0.5]),
+       dtypes="float64", grad=False),
+    op("binary_cross_entropy", None, oracle.binary, PROBABILITIES, BITS),
+    op("binary_cross_entropy_with_logits", None, lambda x, y: oracle.binary(1 / (1 + np.exp(-x)), y), normal(3, 4), BITS),
+]
+TABLE = CONVOLUTIONS + POOLS + ADAPTIVE + NORMS + ATTENTION + LOSSES
 
 test_values, test_gradient, test_views = checks_of(TABLE)
 
@@ -167,7 +211,9 @@ test_values, test_gradient, test_views = checks_of(TABLE)
     lambda x: x.max_pool2d(9), lambda x: x.avg_pool2d(2, stride=0),
     lambda x: x.batchnorm(None, None, Tensor.zeros(3), Tensor.ones(4)), lambda x: x.scaled_dot_product_attention(x[..., :3], x),
     lambda x: x.cross_entropy(Tensor.zeros(3, dtype="int32")), lambda x: x.cross_entropy(x, reduction="both"),
-    lambda x: x.binary_crossentropy(x[0])])
+    lambda x: x.binary_crossentropy(x[0]), lambda x: x.mse_loss(x[0]), lambda x: x.l1_loss(x, "all"), lambda x: x.huber_loss(x, delta=0),
+    lambda x: x.kl_div(x, "batch"), lambda x: x.adaptive_avg_pool2d(0), lambda x: x.adaptive_max_pool2d((1, 2, 3, 4, 5)),
+    lambda x: x.adaptive_avg_pool2d((None,) * 5)])
 def test_what_does_not_fit(call):
     with pytest.raises((ValueError, RuntimeError)):
         call(Tensor.zeros(1, 4, 5, 5))

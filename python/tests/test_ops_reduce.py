@@ -49,6 +49,11 @@ def sorted_and_order(x, axis=-1, descending=False):
     return np.take_along_axis(x, order, axis), order.astype(np.int32)
 
 
+def middle(x, place, axis, keepdims):
+    """Which stands at a place in order, and where it is."""
+    return [r if keepdims else r.squeeze(axis) for r in (np.take(part, [place], axis) for part in sorted_and_order(x, axis))]
+
+
 def best(x, k, axis=-1, largest=True):
     return [np.take(r, range(k), axis) for r in sorted_and_order(x, axis, largest)]
 
@@ -137,6 +142,41 @@ TABLE = [
     op("topk", lambda x: x.topk(3), lambda x: best(x, 3), DISTINCT, dtypes=f"{SIGNED} {FLOATS}"),
     op("topk", lambda x: x.topk(2, 0, largest=False), lambda x: best(x, 2, 0, False), DISTINCT, views=False),
     op("topk", lambda x: x.topk(1), lambda x: best(x, 1), distinct(7)),
+    # norms, and what sorting finds
+    op("amax", lambda x: x.amax((0, 2)), lambda x: x.max((0, 2)), distinct(2, 3, 4), views=False),
+    op("amax", lambda x: x.amax(dim=1, keepdim=True), lambda x: x.max(1, keepdims=True), DISTINCT, dtypes="int8 float32", views=False),
+    op("amin", lambda x: x.amin(-1), lambda x: x.min(-1), DISTINCT, views=False),
+    op("aminmax", None, lambda x: (x.min(), x.max()), DISTINCT, dtypes=f"int8 {FLOATS}", views=False),
+    op("aminmax", lambda x: x.aminmax(dim=1, keepdim=True), lambda x: (x.min(1, keepdims=True), x.max(1, keepdims=True)), DISTINCT, views=False),
+    op("norm", None, np.linalg.norm, X, **REAL),
+    op("norm", lambda x: x.norm(dim=1), lambda x: np.linalg.norm(x, axis=1), X, dtypes="int32 float32 float64", out="float"),
+    op("norm", lambda x: x.norm(1, (0, 2), keepdim=True), lambda x: np.abs(x).sum((0, 2), keepdims=True), CUBE),
+    op("norm", lambda x: x.norm(3.5, -1), lambda x: (np.abs(x) ** 3.5).sum(-1) ** (1 / 3.5), X),
+    op("norm", lambda x: x.norm(-1, -1), lambda x: 1 / (1 / np.abs(x)).sum(-1), nonzero(3, 7)),
+    op("norm", lambda x: x.norm(float("inf"), 0), lambda x: np.abs(x).max(0), DISTINCT, views=False),
+    op("norm", lambda x: x.norm(-float("inf"), 0), lambda x: np.abs(x).min(0), DISTINCT, views=False),
+    op("norm", lambda x: x.norm(0, 0), lambda x: (x != 0).sum(0).astype(x.dtype), between(-1, 2, 3, 7), dtypes="float64", grad=False),
+    op("norm", lambda x: x.norm(dtype="float64"), np.linalg.norm, X, dtypes="float32", out="float64"),
+    op("nansum", None, np.nansum, given([[1.0, np.nan, 3.0], [-2.0, 2.0, np.nan]]), dtypes="float64", grad=False),
+    op("nansum", lambda x: x.nansum(0), lambda x: np.nansum(x, 0), X, dtypes="int32 float32 float64"),
+    op("nanmean", None, np.nanmean, X, dtypes=f"int32 {FLOATS}", out="float"),
+    op("nanmean", lambda x: x.nanmean(0, keepdim=True), lambda x: np.nanmean(x, 0, keepdims=True),
+       given([[1.0, np.nan, 3.0], [-2.0, 2.0, np.nan]]), dtypes="float64", grad=False),
+    op("count_nonzero", None, np.count_nonzero, between(-1, 2, 3, 7), dtypes=ALL, out="int32"),
+    op("count_nonzero", lambda x: x.count_nonzero(dim=1), lambda x: np.count_nonzero(x, 1), between(-1, 2, 3, 7), dtypes="int8", out="int32"),
+    op("median", None, lambda x: np.sort(x, None)[(x.size - 1) // 2], DISTINCT, dtypes=f"{SIGNED} {FLOATS}", views=False),
+    op("median", lambda x: x.median(1), lambda x: middle(x, 3, 1, False), DISTINCT, dtypes=f"{SIGNED} {FLOATS}", views=False),
+    op("median", lambda x: x.median(0, keepdim=True), lambda x: middle(x, 1, 0, True), distinct(4, 3), views=False),
+    op("median", lambda x: x.median(-1), lambda x: (np.array([np.nan, 2.0]), np.array([1, 1], np.int32)), NAN, dtypes="float64", grad=False,
+       views=False),
+    op("kthvalue", lambda x: x.kthvalue(2), lambda x: middle(x, 1, 1, False), DISTINCT, dtypes="int32 float32 float64", views=False),
+    op("kthvalue", lambda x: x.kthvalue(3, 0, True), lambda x: middle(x, 2, 0, True), DISTINCT, views=False),
+    op("quantile", lambda x: x.quantile(0.3), lambda x: np.quantile(x, 0.3), DISTINCT, views=False),
+    op("quantile", lambda x: x.quantile(0.5, 1, keepdim=True), lambda x: np.quantile(x, 0.5, 1, keepdims=True), DISTINCT, views=False),
+    op("quantile", lambda x: x.quantile(1, 0), lambda x: x.max(0), DISTINCT, views=False),
+    op("quantile", lambda x: x.quantile(Tensor([0.0, 0.25, 0.9], dtype=x.dtype), -1), lambda x: np.quantile(x, [0, 0.25, 0.9], -1),
+       DISTINCT, views=False),
+    op("quantile", lambda x: x.quantile(0.5), lambda x: np.nan, NAN, dtypes="float64", grad=False, views=False),
 ]
 
 test_values, test_gradient, test_views = checks_of(TABLE)

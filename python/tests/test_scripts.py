@@ -226,8 +226,8 @@ def test_digits():
 def test_a_schedule_is_a_table():
     x = Tensor.rand(8, 8).realize()
     schedule = (x @ x).softmax().schedule()
-    assert len(schedule.steps) == 2 and schedule.steps[0]["kind"] == "kernel"  # the product, and all of softmax
-    assert schedule.steps[0]["device"] == x.device and schedule.steps[0]["buffers"] == 2 and "kept" in str(schedule)
+    assert len(schedule) == 2 and schedule[0].kind == "kernel"  # the product, and all of softmax
+    assert schedule[0].device == x.device and schedule[0].buffers == 2 and "kept" in str(schedule)
     shown = schedule._repr_html_()
     assert shown.startswith("<table>") and shown.count("<tr>") == 3
 

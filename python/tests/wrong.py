@@ -8,7 +8,7 @@ import pytest
 import quern
 
 PYTHON = {  # what Python calls such a thing
-    quern.ValueError: ValueError, quern.ShapeError: ValueError, quern.DTypeError: TypeError, quern.IndexError: IndexError,
+    quern.ValueError: ValueError, quern.ShapeError: ValueError, quern.AxisError: IndexError, quern.DTypeError: TypeError, quern.IndexError: IndexError,
     quern.DeviceError: RuntimeError, quern.ParseError: ValueError, quern.SpecError: ValueError, quern.RewriteError: RuntimeError, quern.Error: RuntimeError,
     quern.MissingFileError: FileNotFoundError,
 }

@@ -43,7 +43,7 @@ UOp parse_file(const std::string& path) {
 Level level_named(const std::string& text) {
   for (Level level : {Level::tensor, Level::kernel, Level::program})
     if (name(level) == text) return level;
-  throw Error(fmt::format("there is no level \"{}\"; levels are tensor, kernel and program", text));
+  throw Error(fmt::format("there is no level \"{}\"", text));
 }
 
 void print_facts(const UOp& u) {
@@ -80,7 +80,8 @@ void add_ir(CLI::App& app) {
   ir->add_flag("-r,--relaxed", options->relax, "apply the rules on floats that are not exact, too");
   ir->add_flag("--steps", options->steps, "simplify, and show every rewrite with its rule");
   ir->add_flag("--facts", options->facts, "show dtype, bounds, number of nodes and key");
-  ir->add_option("--check", options->level, "check against the spec of a level: tensor, kernel or program");
+  ir->add_option("--check", options->level, "check against the spec of a level: tensor, kernel or program")
+      ->check(CLI::IsMember({"tensor", "kernel", "program"}));
   ir->add_option("--trace", options->trace,
                  "simplify, and record the rewrites in this file (docs/trace-format.md)");
   ir->callback([options] { run(*options); });

@@ -1,4 +1,5 @@
-// The `quern` command.
+// The `quern` command. Its status is 0 if all went well, 1 if what was asked for failed, 2 if the command
+// line is wrong.
 #include <exception>
 #include <iostream>
 
@@ -8,6 +9,7 @@
 int main(int argc, char** argv) {
   CLI::App app{"quern grinds tensor programs into kernels."};
   app.name("quern");
+  app.set_version_flag("--version", "quern " QUERN_VERSION, "Print the version.");
   app.require_subcommand(1);
   app.failure_message(CLI::FailureMessage::help);
   quern::apps::add_ir(app);
@@ -17,7 +19,7 @@ int main(int argc, char** argv) {
     app.parse(argc, argv);
     if (!std::cout.flush()) throw quern::Error("cannot write to standard output");
   } catch (const CLI::ParseError& e) {
-    return app.exit(e);
+    return app.exit(e) == 0 ? 0 : 2;
   } catch (const std::exception& e) {
     std::cerr << "quern: " << e.what() << "\n";
     return 1;

@@ -202,9 +202,49 @@ Gguf gguf_parse(std::span<std::byte> bytes, const std::string& name, const KeepA
   return GgufReader(bytes, name).read(keep_alive);
 }
 
-Gguf gguf_load(const std::string& path) {
+namespace {
+
+Gguf load_one(const std::string& path) {
   const auto file = MappedFile::open(path);
   return gguf_parse(file->bytes(), path, file);
+}
+
+// A number of the metadata; 0 if it is not there.
+int64_t number_called(const Gguf& file, const std::string& key) {
+  const auto found = file.metadata.find(key);
+  if (found == file.metadata.end()) return 0;
+  if (const auto* number = std::get_if<int64_t>(&found->second.value)) return *number;
+  if (const auto* number = std::get_if<uint64_t>(&found->second.value)) return static_cast<int64_t>(*number);
+  return 0;
+}
+
+constexpr int64_t kMostParts = 99999;  // five digits
+
+}  // namespace
+
+Gguf gguf_load(const std::string& path) {
+  Gguf file = load_one(path);
+  const int64_t parts = number_called(file, "split.count");
+  if (parts <= 1) return file;
+  const std::string of_all = fmt::format("-of-{:05}.gguf", parts), first = "-00001" + of_all;
+  if (parts > kMostParts || number_called(file, "split.no") != 0 || !path.ends_with(first))
+    throw Error(fmt::format("{}: one of {} parts of a file of GGUF: give the first, which is called ...{}",
+                            path, parts, first));
+  const std::string stem = path.substr(0, path.size() - first.size());
+  for (int64_t i = 2; i <= parts; i++) {
+    const std::string name = fmt::format("{}-{:05}{}", stem, i, of_all);
+    Gguf part = load_one(name);
+    if (number_called(part, "split.count") != parts || number_called(part, "split.no") != i - 1)
+      throw Error(fmt::format("{}: not part {} of {} of {}", name, i, parts, path));
+    for (auto& [tensor, values] : part.tensors)
+      if (!file.tensors.emplace(tensor, values).second)
+        throw Error(fmt::format("{}: tensor '{}' stands in a part before it, too", name, tensor));
+  }
+  const int64_t tensors = number_called(file, "split.tensors.count");
+  if (tensors != 0 && tensors != std::ssize(file.tensors))
+    throw Error(fmt::format("{}: its {} parts have {} tensors, it says {}", path, parts, file.tensors.size(),
+                            tensors));
+  return file;
 }
 
 }  // namespace quern::io

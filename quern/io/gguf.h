@@ -25,6 +25,7 @@ struct Gguf {
 // Q5_0, Q5_1, Q8_0, Q4_K, Q5_K, Q6_K and MXFP4 are in place too, and become float32 where they are used: the
 // conversion is part of the graph. Shapes are those of the rest of quern: the last axis is the one whose
 // elements are neighbours. Errors name the file and what is wrong.
+// Of a model in several files, model-00001-of-00003.gguf, the first is given: the others lie beside it.
 Gguf gguf_load(const std::string& path);
 
 // From memory, which is kept as long as tensors need it. `name` stands in errors.

@@ -9,6 +9,7 @@
 
 #include "quern/engine/data.h"
 #include "quern/io/dtype_names.h"
+#include "quern/io/looks_like.h"
 #include "quern/io/mapped_file.h"
 #include "quern/io/pickle.h"
 #include "quern/io/strided.h"
@@ -410,13 +411,29 @@ TorchValues torch_parse_nested(std::span<std::byte> bytes, const std::string& na
   return Checkpoint(bytes, name, keep_alive).nested();
 }
 
+namespace {
+
+// Files of torch.save are zip archives. Of others it is said what they are.
+void check_is_archive(const std::shared_ptr<MappedFile>& file, const std::string& path) {
+  const auto bytes = file->bytes();
+  const std::string_view start(reinterpret_cast<const char*>(bytes.data()),
+                               std::min<size_t>(bytes.size(), 64));
+  if (start.starts_with("PK") || start.starts_with('\x80')) return;  // a pickle is refused by its own name
+  throw Error(fmt::format("{}: not a file of torch.save, which is a zip archive: it {}", path,
+                          looks_like(start, bytes.size())));
+}
+
+}  // namespace
+
 StateDict torch_load(const std::string& path) {
   const auto file = MappedFile::open(path);
+  check_is_archive(file, path);
   return torch_parse(file->bytes(), path, file);
 }
 
 TorchValues torch_load_nested(const std::string& path) {
   const auto file = MappedFile::open(path);
+  check_is_archive(file, path);
   return torch_parse_nested(file->bytes(), path, file);
 }
 

@@ -25,6 +25,12 @@ class ShapeError : public Error {
   using Error::Error;
 };
 
+// An axis that a shape does not have. In Python it is an IndexError, too.
+class AxisError : public ShapeError {
+ public:
+  using ShapeError::ShapeError;
+};
+
 // An argument with a value that it cannot have: a probability of 1.5, a window of no size.
 class ValueError : public Error {
  public:

@@ -167,7 +167,7 @@ const Tensor& Tensor::assign(const Operand& value) const {
   const Tensor given = detail::to_write("assign", value, dtype(), shape());
   // A copy, not another name for the same value: what is written there later is not seen here.
   const UOp its = given.uop();
-  state_->set(detail::has_memory(its) ? quern::contiguous(its) : detail::own_value(given).uop());
+  state()->set(detail::has_memory(its) ? quern::contiguous(its) : detail::own_value(given).uop());
   return *this;
 }
 
@@ -176,7 +176,7 @@ const Tensor& Tensor::replace(const Tensor& other) const {
   if (!same_sizes(mine.shape(), its.shape()))
     throw Error(
         fmt::format("replace: {} by {}: the shape must stay", detail::text(*this), detail::text(other)));
-  state_->set(its);
+  state()->set(its);
   return *this;
 }
 

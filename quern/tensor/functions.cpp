@@ -257,8 +257,45 @@ Tensor float_erf(const Tensor& x) {
                 with_sign_of(x, 1 - apply(Op::EXP2, select(p.gt(0), like(x, 0), p))));
 }
 
+// The angle of (x, y), from the quotient of the smaller by the larger size, which is at most 1.
+Tensor float_atan2(const Tensor& y, const Tensor& x) {
+  const auto [half, half_rest] = split(x, std::numbers::pi_v<long double> / 2);
+  const auto [whole, whole_rest] = split(x, std::numbers::pi_v<long double>);
+  const Tensor height = size_of(y), width = size_of(x), steep = height.gt(width);
+  const Tensor top = select(steep, width, height), bottom = select(steep, height, width);
+  const Tensor one = like(x, 1), both_infinite = top.eq(std::numeric_limits<double>::infinity());
+  const Tensor divisor = select(bottom.eq(0) | both_infinite, one, bottom);
+  const Tensor angle = float_atan(select(both_infinite, one, top) / divisor);
+  const Tensor upright = select(steep, half - (angle - half_rest), angle);
+  const Tensor up = select(x.signbit(), whole - (upright - whole_rest), upright);
+  const Tensor turned = select(y.signbit(), up.neg(), up);
+  return select(x.isnan() | y.isnan(), x + y, turned);
+}
+
+// The larger size times the square root of 1 + quotient^2, which overflows only where the result does.
+Tensor float_hypot(const Tensor& x, const Tensor& y) {
+  const Tensor a = size_of(x), b = size_of(y), less = a.lt(b);
+  const Tensor large = select(less, b, a), small = select(less, a, b);
+  const Tensor plain = large.eq(0) | large.eq(std::numeric_limits<double>::infinity());
+  const Tensor ratio = select(plain, like(x, 0), small) / select(plain, like(x, 1), large);
+  const Tensor infinite =
+      a.eq(std::numeric_limits<double>::infinity()) | b.eq(std::numeric_limits<double>::infinity());
+  return select(infinite, like(x, std::numeric_limits<double>::infinity()),
+                select(x.isnan() | y.isnan(), x + y, large * (ratio * ratio + 1).sqrt()));
+}
+
+// f of two operands as floats; types narrower than float32 are computed in float32.
+Tensor of_two_floats(const char* who, const Tensor& a, const Operand& b,
+                     Tensor (*f)(const Tensor&, const Tensor&)) {
+  const auto [x, y] = detail::matched(who, a, b);
+  const DType out = detail::to_float(x).dtype(), computed = detail::sum_dtype(out);
+  return f(x.cast(computed), y.cast(computed)).cast(out);
+}
+
 }  // namespace
 
+Tensor Tensor::atan2(const Operand& x) const { return of_two_floats("atan2", *this, x, float_atan2); }
+Tensor Tensor::hypot(const Operand& other) const { return of_two_floats("hypot", *this, other, float_hypot); }
 Tensor Tensor::exp() const { return in_wide_float(*this, float_exp); }
 Tensor Tensor::exp2() const {
   return in_wide_float(*this, [](const Tensor& x) { return apply(Op::EXP2, x); });

@@ -406,7 +406,7 @@ Tensor Tensor::set(const std::vector<Index>& indices, const Operand& value) cons
   const Tensor written = fitting(view.shape());  // checks, before anything is changed
   if (view.numel() == Dim(0)) return *this;
   detail::share_memory("set", *this);
-  if (!detail::has_memory(uop())) state_->set(detail::in_new_memory("set", *this).uop());
+  if (!detail::has_memory(uop())) state()->set(detail::in_new_memory("set", *this).uop());
   detail::assign_view("set", picked(*this, list).uop(), written);
   return *this;
 }

@@ -136,6 +136,9 @@ struct Live {
   static bool is_changed(const TensorState& s, const LiveMark& mark) {
     return s.serial_ < mark.serial && s.changed_ > mark.change && s.by_ == std::this_thread::get_id();
   }
+  static bool is_made_since(const TensorState& s, const LiveMark& mark) {
+    return s.serial_ >= mark.serial && is_own(s);
+  }
   static bool is_own(const TensorState& s) { return s.by_ == std::this_thread::get_id(); }
   static bool is_inside(const TensorState& s, uint64_t number) { return s.inside_ == number; }
   void begin(TensorState& s, const TensorState* viewed) {
@@ -210,6 +213,19 @@ std::vector<std::shared_ptr<TensorState>> changed_since(const LiveMark& mark) {
       if (auto state = s->weak_from_this().lock()) result.push_back(std::move(state));
   return result;
 }
+void detach_made_since(const LiveMark& mark) {
+  UOps freed;
+  Live& live = Live::instance();
+  const std::lock_guard guard(live.lock);
+  for (TensorState* s : live.in_order()) {
+    const UOp& value = Live::uop(*s);
+    if (!Live::is_made_since(*s, mark) || !value.dtype().is_float() || value.op() == Op::DETACH ||
+        s->requires_grad.value_or(false))
+      continue;
+    live.change(*s, quern::detach(value), freed, false);
+  }
+}
+
 std::vector<std::weak_ptr<TensorState>> states_made_inside(uint64_t number) {
   std::vector<std::weak_ptr<TensorState>> result;
   Live& live = Live::instance();

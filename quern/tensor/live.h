@@ -59,6 +59,10 @@ struct LiveMark {
 LiveMark live_mark();
 std::vector<std::shared_ptr<TensorState>> changed_since(const LiveMark& mark);
 
+// The floats that this thread made since then, and that are still there, become detached: no gradient flows
+// through them. Those that were told to require gradients stay as they are.
+void detach_made_since(const LiveMark& mark);
+
 // Those that this thread made while made_inside() was that number.
 std::vector<std::weak_ptr<TensorState>> states_made_inside(uint64_t number);
 

@@ -142,4 +142,59 @@ Tensor Tensor::binary_crossentropy_logits(const Tensor& target, const std::strin
   });
 }
 
+// ---- Of numbers
+
+namespace {
+// The loss of each element from its difference, in a float that is wide enough.
+Tensor of_differences(const char* who, const Tensor& given, const Tensor& target,
+                      const std::string& reduction, const std::function<Tensor(const Tensor&)>& loss) {
+  check_reduction(who, reduction);
+  check_same_shape(who, given, target);
+  const DType out = detail::to_float(given).dtype(),
+              computed = promote(detail::sum_dtype(out), target.dtype());
+  return reduced(loss(given.cast(computed) - target.cast(computed)), reduction)
+      .cast(promote(out, target.dtype()));
+}
+}  // namespace
+
+Tensor Tensor::mse_loss(const Tensor& target, const std::string& reduction) const {
+  return of_differences("mse_loss", *this, target, reduction, [](const Tensor& d) { return d.square(); });
+}
+Tensor Tensor::l1_loss(const Tensor& target, const std::string& reduction) const {
+  return of_differences("l1_loss", *this, target, reduction, [](const Tensor& d) { return d.abs(); });
+}
+
+// A parabola up to beta, then a line of slope 1.
+Tensor Tensor::smooth_l1_loss(const Tensor& target, const std::string& reduction, double beta) const {
+  if (!(beta >= 0)) throw ValueError(fmt::format("smooth_l1_loss: beta is {}; it must be 0 or more", beta));
+  if (beta == 0)
+    return of_differences("smooth_l1_loss", *this, target, reduction,
+                          [](const Tensor& d) { return d.abs(); });
+  return of_differences("smooth_l1_loss", *this, target, reduction, [&](const Tensor& d) {
+    const Tensor size = d.abs();
+    return size.lt(beta).where(d.square() * (0.5 / beta), size - 0.5 * beta);
+  });
+}
+
+// The same times delta.
+Tensor Tensor::huber_loss(const Tensor& target, const std::string& reduction, double delta) const {
+  if (!(delta > 0)) throw ValueError(fmt::format("huber_loss: delta is {}; it must be positive", delta));
+  return of_differences("huber_loss", *this, target, reduction, [&](const Tensor& d) {
+    const Tensor size = d.abs();
+    return size.lt(delta).where(d.square() * 0.5, (size - 0.5 * delta) * delta);
+  });
+}
+
+Tensor Tensor::kl_div(const Tensor& target, const std::string& reduction, bool log_target) const {
+  const bool by_batch = reduction == "batchmean";
+  if (!by_batch) check_reduction("kl_div", reduction);
+  if (by_batch) detail::need_axes("kl_div", *this, 1);
+  check_same_shape("kl_div", *this, target);
+  return detail::in_wide_float(*this, [&](const Tensor& x) {
+    const Tensor y = target.cast(x.dtype());
+    const Tensor loss = log_target ? y.exp() * (y - x) : y.xlogy(y) - y * x;
+    return by_batch ? loss.sum() / Tensor::from_dim(size(0), x.dtype()) : reduced(loss, reduction);
+  });
+}
+
 }  // namespace quern

@@ -9,6 +9,7 @@
 #include "quern/ir/movement.h"
 #include "quern/tensor/disk.h"
 #include "quern/tensor/support.h"
+#include "quern/tensor/training.h"
 
 namespace quern {
 
@@ -45,7 +46,8 @@ Tensor detail::to_write(const char* who, const Operand& value, DType dtype, cons
   if (x.dtype() != dtype && !(value.is_weak() && value.dtype_beside(dtype) == dtype))
     throw DTypeError(
         fmt::format("{}: the value is {}, the tensor {}; cast it", who, x.dtype().name(), dtype.name()));
-  return broadcast_to(who, x.cast(dtype), shape);
+  const Tensor fitting = broadcast_to(who, x.cast(dtype), shape);
+  return is_grad_enabled() ? fitting : fitting.detach();
 }
 
 UOp Operand::constant(DType dtype) const {

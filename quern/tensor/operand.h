@@ -82,11 +82,12 @@ struct Index {
   std::variant<Dim, Slice, Ellipsis, NewAxis, Tensor> value;
 };
 
-// x(1, Slice{0, 3}): as a tensor it is x.at({...}); assigning to it writes into x.
-class View {
+// x(1, Slice{0, 3}): as a tensor it is x.at({...}), which is read when it is used; assigning to it writes
+// into x. A tensor that is made of it is what it was then.
+class View : public Tensor {
  public:
   View(Tensor tensor, std::vector<Index> indices)
-      : tensor_(std::move(tensor)), indices_(std::move(indices)) {}
+      : Tensor(Unread()), tensor_(std::move(tensor)), indices_(std::move(indices)) {}
   Tensor read() const { return tensor_.at(indices_); }
   const View& operator=(const Operand& value) const {  // NOLINT(*-assignment-*): it writes into what it views
     tensor_.set(indices_, value);
@@ -96,7 +97,8 @@ class View {
     tensor_.set(indices_, other.read());
     return *this;
   }
-  View(const View&) = default;
+  View(const View& other) : View(other.tensor_, other.indices_) {}
+  ~View() = default;
 
  private:
   Tensor tensor_;

@@ -10,7 +10,8 @@
 
 namespace quern {
 
-using detail::in_wide_float, detail::like, detail::resolve_axes, detail::resolve_axis, detail::sum_dtype;
+using detail::in_wide_float, detail::like, detail::root, detail::resolve_axes, detail::resolve_axis,
+    detail::sum_dtype;
 
 namespace detail {
 
@@ -30,6 +31,11 @@ Tensor reduced(const char* who, const Tensor& x, Op op, const Axes& axes, bool k
   for (size_t i = 0; i < all.size(); i++)
     if (!std::ranges::binary_search(over, static_cast<int64_t>(i))) sizes.push_back(all[i]);
   return own_value(kept.reshape(sizes), x);
+}
+
+Tensor root(const Tensor& x, double power) {
+  const Tensor zero = x.eq(0), inner = select(zero, like(x, 1), x);
+  return select(zero, like(x, 0), power == 0.5 ? inner.sqrt() : inner.pow(power));
 }
 
 }  // namespace detail
@@ -74,12 +80,6 @@ Tensor first_of(const char* who, const Tensor& x, const Axes& axes) {
     bounds[static_cast<size_t>(axis)] = {Dim(0), Dim(1)};
   }
   return x.shrink(bounds);
-}
-
-// sqrt(x), or another power below 1, with the gradient 0 at 0: where nothing varies there is no direction.
-Tensor root(const Tensor& x, double power = 0.5) {
-  const Tensor zero = x.eq(0), inner = detail::select(zero, like(x, 1), x);
-  return detail::select(zero, like(x, 0), power == 0.5 ? inner.sqrt() : inner.pow(power));
 }
 
 // The place of the first element that equals the extreme, or is NaN.

@@ -15,8 +15,8 @@ namespace quern::detail {
 
 int64_t resolve_axis(const char* who, int64_t axis, int64_t axes) {
   if (axis < -axes || axis >= axes)
-    throw ShapeError(axes == 0 ? fmt::format("{}: axis {} of a tensor of no axes", who, axis)
-                               : fmt::format("{}: axis {} is not in [{}, {}]", who, axis, -axes, axes - 1));
+    throw AxisError(axes == 0 ? fmt::format("{}: axis {} of a tensor of no axes", who, axis)
+                              : fmt::format("{}: axis {} is not in [{}, {}]", who, axis, -axes, axes - 1));
   return axis < 0 ? axis + axes : axis;
 }
 

@@ -73,6 +73,8 @@ Tensor reduced(const char* who, const Tensor& x, Op op, const Axes& axes, bool k
 // the one leaves the other alone.
 Tensor own_value(const Tensor& result, const Tensor& given);
 inline Tensor own_value(const Tensor& x) { return own_value(x, x); }
+// sqrt(x), or another power below 1, with the gradient 0 at 0: where nothing varies there is no direction.
+Tensor root(const Tensor& x, double power = 0.5);
 void check_same_device(const char* who, const std::vector<Tensor>& tensors);
 void need_axes(const char* who, const Tensor& x, int64_t least);
 void need_integers(const char* who, const char* what, const Tensor& x);

@@ -107,13 +107,26 @@ Tensor::Tensor(const UOp& uop) {
 }
 Tensor::Tensor(const View& view) : Tensor(view.read()) {}
 
+Tensor& Tensor::operator=(const Tensor& other) {
+  state_ = other.state();
+  return *this;
+}
+Tensor& Tensor::operator=(Tensor&& other) noexcept {
+  state_ = other.is_unread() ? other.state() : std::move(other.state_);
+  return *this;
+}
+Tensor& Tensor::operator=(const View& view) { return *this = view.read(); }
+
+// Only Views are made unread.
+void Tensor::read_view() const { state_ = static_cast<const View*>(this)->read().state_; }
+
 Tensor Tensor::of_state(std::shared_ptr<detail::TensorState> state) {
   if (!state) throw Error("Tensor::of_state: no state");
   return Tensor(std::move(state));
 }
 
 Tensor Tensor::seen_as(const UOp& view) const {
-  return Tensor(std::make_shared<detail::TensorState>(view, *state_));
+  return Tensor(std::make_shared<detail::TensorState>(view, *state()));
 }
 
 Shape Tensor::shape() const {
@@ -143,25 +156,25 @@ const Tensor& Tensor::set_requires_grad(bool value) const {
   const UOp mine = uop();
   const bool sizes_known = std::ranges::all_of(mine.shape(), [](const UOp& s) { return s.is_const(); });
   if (value && sizes_known && !mine.ops_below().contains(Op::BUFFER))
-    state_->set(detail::in_new_memory("requires_grad", *this).uop());
-  state_->requires_grad = value;
+    state()->set(detail::in_new_memory("requires_grad", *this).uop());
+  state()->requires_grad = value;
   return *this;
 }
 std::optional<Tensor> Tensor::grad() const {
-  if (!state_->grad) return {};
-  return Tensor(state_->grad);
+  if (!state()->grad) return {};
+  return Tensor(state()->grad);
 }
 void Tensor::set_grad(const std::optional<Tensor>& grad) const {
   if (!grad) {
-    state_->grad = nullptr;
+    state()->grad = nullptr;
     return;
   }
   const UOp mine = uop(), its = grad->uop();
   if (!same_sizes(mine.shape(), its.shape()))
     throw ShapeError(fmt::format("set_grad: the gradient has shape {}, the tensor {}",
                                  shape_text(grad->shape()), shape_text(shape())));
-  if (grad->state_ == state_) throw Error("set_grad: a tensor cannot be its own gradient");
-  state_->grad = grad->state_;
+  if (grad->state() == state()) throw Error("set_grad: a tensor cannot be its own gradient");
+  state()->grad = grad->state();
 }
 
 Tensor Tensor::sequential(const std::vector<std::function<Tensor(const Tensor&)>>& layers) const {

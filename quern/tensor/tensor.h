@@ -40,21 +40,31 @@ class Tensor {
  public:
   explicit Tensor(const UOp& uop);  // a node of tensor level that has a value and a shape
   Tensor(const View& view);         // NOLINT(*-explicit-*)
+  Tensor(const Tensor& other) : state_(other.state()) {}
+  Tensor(Tensor&& other) noexcept : state_(other.is_unread() ? other.state() : std::move(other.state_)) {}
+  Tensor& operator=(const Tensor& other);
+  Tensor& operator=(Tensor&& other) noexcept;
+  Tensor& operator=(const View& view);
+  ~Tensor() = default;
   static Tensor of_state(std::shared_ptr<detail::TensorState> state);
   Tensor seen_as(const UOp& view) const;  // `view` sees the values of this tensor: writing one writes both
 
   // ---- What it is
-  UOp uop() const { return state_->get(); }
+  UOp uop() const { return state()->get(); }
   DType dtype() const { return uop().dtype(); }
   Shape shape() const;
   int64_t ndim() const;
+  int64_t dim() const { return ndim(); }
   Dim size(int64_t axis) const;
   Dim numel() const;
   int64_t len() const;         // of the first axis
   std::string device() const;  // "" of constants: they are everywhere
   Texts devices() const { return uop().device(); }
   bool is_floating_point() const { return dtype().is_float(); }
-  const std::shared_ptr<detail::TensorState>& state() const { return state_; }
+  const std::shared_ptr<detail::TensorState>& state() const {
+    if (is_unread()) read_view();
+    return state_;
+  }
 
   // ---- Making
   static Tensor empty(const Shape& shape, const Made& made = {});
@@ -142,6 +152,19 @@ class Tensor {
   Tensor diagonal(int64_t offset = 0, int64_t axis1 = 0, int64_t axis2 = 1) const;
   Tensor rearrange(const std::string& formula,
                    const std::vector<std::pair<std::string, int64_t>>& sizes = {}) const;
+  Tensor swapaxes(int64_t a, int64_t b) const { return transpose(a, b); }
+  Tensor movedim(const Axes& from, const Axes& to) const;  // the other axes keep their order
+  Tensor tile(const Ints& repeats) const;  // repeat(); numbers that are missing in front are 1
+  Tensor ravel() const { return flatten(); }
+  Tensor expand_as(const Tensor& other) const { return expand(other.shape()); }
+  Tensor view_as(const Tensor& other) const { return view(other.shape()); }
+  Tensor reshape_as(const Tensor& other) const { return reshape(other.shape()); }
+  std::vector<Tensor> unbind(int64_t axis = 0) const;  // the parts along an axis, without it
+  Tensor narrow(int64_t axis, int64_t start, int64_t length) const;
+  static Tensor hstack(const std::vector<Tensor>& tensors);  // behind each other along the second axis
+  static Tensor vstack(const std::vector<Tensor>& tensors);  // or the first; vectors are rows
+  Tensor pixel_shuffle(int64_t factor) const;                // (c f f, h, w) as (c, h f, w f)
+  Tensor pixel_unshuffle(int64_t factor) const;
   Tensor interpolate(const Ints& size, const std::string& mode = "linear", bool align_corners = false) const;
 
   // ---- Indexing
@@ -161,6 +184,7 @@ class Tensor {
   Tensor index_fill(int64_t axis, const Tensor& index, const Operand& value) const;
   // How often each of 0, 1, ... occurs, or the sum of the weights there; floats if there are weights. Runs.
   Tensor bincount(const std::optional<Tensor>& weights = {}, int64_t minlength = 0) const;
+  Tensor take_along_dim(const Tensor& index, int64_t axis) const;  // gather(); other axes are broadcast
   Tensor masked_fill(const Tensor& mask, const Operand& value) const;
   Tensor masked_select(const Tensor& mask) const;  // runs: its size depends on the values
   Tensor nonzero() const;                          // runs
@@ -211,6 +235,15 @@ class Tensor {
   Tensor isclose(const Tensor& other, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false) const;
   bool allclose(const Tensor& other, double rtol = 1e-5, double atol = 1e-8,
                 bool equal_nan = false) const;  // runs
+  Tensor atan2(const Operand& x) const;         // the angle of the point (x, this), from -pi to pi
+  Tensor hypot(const Operand& other) const;
+  Tensor remainder(const Operand& other) const { return mod(other); }
+  Tensor logical_and(const Operand& other) const;
+  Tensor logical_or(const Operand& other) const;
+  Tensor logical_xor(const Operand& other) const;
+  Tensor xlogy(const Operand& other) const;                                  // x log(y), 0 where x is 0
+  Tensor addcmul(const Tensor& a, const Tensor& b, double value = 1) const;  // this + value a b
+  Tensor addcdiv(const Tensor& a, const Tensor& b, double value = 1) const;  // this + value a / b
   Tensor threefry(const Tensor& key) const;
   Tensor cast(DType dtype) const;
   Tensor bitcast(DType dtype) const;
@@ -253,6 +286,14 @@ class Tensor {
   Tensor acosh() const;
   Tensor atanh() const;
   Tensor erf() const;
+  Tensor deg2rad() const;
+  Tensor rad2deg() const;
+  Tensor frac() const;     // what trunc() takes away
+  Tensor signbit() const;  // whether it is negative, -0 included
+  // Without a value: the greatest and the least that the dtype has.
+  Tensor nan_to_num(double nan = 0, std::optional<double> posinf = {},
+                    std::optional<double> neginf = {}) const;
+  Tensor logit(std::optional<double> eps = {}) const;  // log(x / (1 - x)), of x kept within [eps, 1 - eps]
   Tensor isnan() const;
   Tensor isinf() const;
   Tensor isfinite() const;
@@ -275,6 +316,12 @@ class Tensor {
   Tensor hardsigmoid() const;
   Tensor hardswish() const;
   Tensor hardtanh(double min = -1, double max = 1) const;
+  Tensor hardshrink(double lambda = 0.5) const;
+  Tensor softshrink(double lambda = 0.5) const;
+  Tensor tanhshrink() const;
+  Tensor threshold(double threshold, double value) const;
+  Tensor prelu(const Tensor& weight) const;  // one slope, or one for each of axis 1
+  Tensor glu(int64_t axis = -1) const;       // one half by the sigmoid of the other
 
   // ---- Reduce: over all axes unless some are named
   Tensor sum(const Axes& axes = {}, bool keepdim = false, std::optional<DType> dtype = {}) const;
@@ -294,6 +341,19 @@ class Tensor {
                 bool keepdim = false) const;  // the first of equals; NaN wins
   Tensor argmin(std::optional<int64_t> axis = {}, bool keepdim = false) const;
   Tensor logsumexp(const Axes& axes = {}, bool keepdim = false) const;
+  Tensor amax(const Axes& axes = {}, bool keepdim = false) const { return max(axes, keepdim); }
+  Tensor amin(const Axes& axes = {}, bool keepdim = false) const { return min(axes, keepdim); }
+  std::pair<Tensor, Tensor> aminmax(std::optional<int64_t> axis = {}, bool keepdim = false) const;
+  Tensor norm(double p = 2, const Axes& axes = {}, bool keepdim = false) const;  // p may be 0 and +-inf
+  Tensor nansum(const Axes& axes = {}, bool keepdim = false) const;
+  Tensor nanmean(const Axes& axes = {}, bool keepdim = false) const;
+  Tensor count_nonzero(const Axes& axes = {}) const;
+  Tensor median() const;  // the lower one of two in the middle; NaN if there is one
+  std::pair<Tensor, Tensor> median(int64_t axis, bool keepdim = false) const;  // values, indices
+  std::pair<Tensor, Tensor> kthvalue(int64_t k, int64_t axis = -1, bool keepdim = false) const;  // from 1
+  // Between two elements: in proportion. The quantiles of several numbers are the first axis.
+  Tensor quantile(const Operand& q, std::optional<int64_t> axis = {}, bool keepdim = false) const;
+  Tensor diff(int64_t n = 1, int64_t axis = -1) const;  // of neighbours, n times
   Tensor softmax(int64_t axis = -1, std::optional<DType> dtype = {}) const;
   Tensor softmin(int64_t axis = -1, std::optional<DType> dtype = {}) const;
   Tensor log_softmax(int64_t axis = -1, std::optional<DType> dtype = {}) const;
@@ -307,6 +367,21 @@ class Tensor {
   // ---- Linear algebra and layers
   Tensor dot(const Tensor& other, std::optional<DType> dtype = {}) const;
   Tensor matmul(const Tensor& other, std::optional<DType> dtype = {}) const { return dot(other, dtype); }
+  Tensor mm(const Tensor& other) const;   // of two matrices
+  Tensor bmm(const Tensor& other) const;  // of as many matrices
+  Tensor mv(const Tensor& vector) const;
+  Tensor outer(const Tensor& other) const;  // of two vectors
+  Tensor addmm(const Tensor& a, const Tensor& b, double beta = 1, double alpha = 1) const;
+  Tensor baddbmm(const Tensor& a, const Tensor& b, double beta = 1, double alpha = 1) const;
+  // Over the last axes of this and the first of the other; or over those that are named.
+  Tensor tensordot(const Tensor& other, int64_t axes = 2) const;
+  Tensor tensordot(const Tensor& other, const Ints& axes, const Ints& other_axes) const;
+  Tensor kron(const Tensor& other) const;
+  Tensor trace() const;
+  // Along an axis of three elements; without one: the first such.
+  Tensor cross(const Tensor& other, std::optional<int64_t> axis = {}) const;
+  Tensor cdist(const Tensor& other, double p = 2) const;  // of each row to each row: (..., n, m)
+  Tensor cosine_similarity(const Tensor& other, int64_t axis = 1, double eps = 1e-8) const;
   static Tensor einsum(const std::string& formula, const std::vector<Tensor>& operands,
                        std::optional<DType> dtype = {});
   Tensor linear(const Tensor& weight, const std::optional<Tensor>& bias = {}) const;  // x @ weight + bias
@@ -316,6 +391,9 @@ class Tensor {
                           const ConvTransposeOptions& options = {}) const;
   Tensor avg_pool2d(const IntList& kernel = {2, 2}, const PoolOptions& options = {}) const;
   Tensor max_pool2d(const IntList& kernel = {2, 2}, const PoolOptions& options = {}) const;
+  // As many means, or greatest values, as `size` says: one number for the last two axes, or one an axis.
+  Tensor adaptive_avg_pool2d(const IntList& size) const;
+  Tensor adaptive_max_pool2d(const IntList& size) const;
   std::pair<Tensor, Tensor> max_pool2d_with_indices(const IntList& kernel = {2, 2},
                                                     const PoolOptions& options = {}) const;
   Tensor max_unpool2d(const Tensor& indices, const IntList& kernel = {2, 2}, const PoolOptions& options = {},
@@ -344,6 +422,37 @@ class Tensor {
   Tensor binary_crossentropy_logits(const Tensor& target, const std::string& reduction = "mean",
                                     const std::optional<Tensor>& pos_weight = {}) const;
 
+  Tensor binary_cross_entropy(const Tensor& target, const std::string& reduction = "mean") const {
+    return binary_crossentropy(target, reduction);
+  }
+  Tensor binary_cross_entropy_with_logits(const Tensor& target, const std::string& reduction = "mean",
+                                          const std::optional<Tensor>& pos_weight = {}) const {
+    return binary_crossentropy_logits(target, reduction, pos_weight);
+  }
+  Tensor mse_loss(const Tensor& target, const std::string& reduction = "mean") const;
+  Tensor l1_loss(const Tensor& target, const std::string& reduction = "mean") const;
+  Tensor smooth_l1_loss(const Tensor& target, const std::string& reduction = "mean", double beta = 1) const;
+  Tensor huber_loss(const Tensor& target, const std::string& reduction = "mean", double delta = 1) const;
+  // Of log probabilities, and of probabilities, or (log_target) their logarithms, too. "batchmean": the sum
+  // divided by the size of the first axis.
+  Tensor kl_div(const Tensor& target, const std::string& reduction = "mean", bool log_target = false) const;
+
+  // ---- In place: into the memory of this tensor, which they return
+  const Tensor& zero_() const;
+  const Tensor& fill_(const Operand& value) const;
+  const Tensor& copy_(const Tensor& other) const;  // converted, from any device
+  const Tensor& add_(const Operand& other, double alpha = 1) const;
+  const Tensor& sub_(const Operand& other, double alpha = 1) const;
+  const Tensor& mul_(const Operand& other) const;
+  const Tensor& div_(const Operand& other) const;
+  const Tensor& clamp_(const Operand& min, const Operand& max) const;
+  const Tensor& lerp_(const Tensor& end, const Operand& weight) const;
+  const Tensor& addcmul_(const Tensor& a, const Tensor& b, double value = 1) const;
+  const Tensor& addcdiv_(const Tensor& a, const Tensor& b, double value = 1) const;
+  const Tensor& masked_fill_(const Tensor& mask, const Operand& value) const;
+  const Tensor& normal_(double mean = 0, double std = 1) const;
+  const Tensor& uniform_(double low = 0, double high = 1) const;
+
   // ---- Memory
   const Tensor& assign(const Operand& value) const;  // into this tensor's memory: views of it see it
   const Tensor& replace(const Tensor& other) const;  // this tensor is another value from now on
@@ -357,8 +466,8 @@ class Tensor {
   Tensor shard(const std::vector<std::string>& devices, std::optional<int64_t> axis = {}) const;
 
   // ---- Gradients
-  bool requires_grad() const { return state_->requires_grad.value_or(false); }
-  bool refuses_grad() const { return !state_->requires_grad.value_or(true); }  // it was set to false
+  bool requires_grad() const { return state()->requires_grad.value_or(false); }
+  bool refuses_grad() const { return !state()->requires_grad.value_or(true); }  // it was set to false
   const Tensor& set_requires_grad(bool value = true) const;  // DTypeError unless it is a float
   std::optional<Tensor> grad() const;
   void set_grad(const std::optional<Tensor>& grad) const;
@@ -378,9 +487,21 @@ class Tensor {
       const;  // of a tensor of one element; converted, but no float to an integer, nor what does not fit
   Const item_const() const;
 
+ protected:
+  struct Unread {};
+  explicit Tensor(Unread) : state_(std::shared_ptr<void>(), unread()) {}  // of a View that was not read yet
+
  private:
   explicit Tensor(std::shared_ptr<detail::TensorState> state) : state_(std::move(state)) {}
-  std::shared_ptr<detail::TensorState> state_;
+
+  // What stands for the state of a View until it is read: writing x(mask) reads nothing.
+  static detail::TensorState* unread() {
+    static std::byte mark;
+    return reinterpret_cast<detail::TensorState*>(&mark);
+  }
+  bool is_unread() const { return state_.get() == unread(); }
+  void read_view() const;
+  mutable std::shared_ptr<detail::TensorState> state_;
 };
 
 std::ostream& operator<<(std::ostream& out, const Tensor& tensor);  // engine; runs

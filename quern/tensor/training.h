@@ -1,5 +1,8 @@
-// Whether a model is being trained: dropout and the statistics of batches ask. Of each thread by itself.
+// What holds for a while, of each thread by itself: whether a model is being trained, which dropout and the
+// statistics of batches ask; and whether values carry gradients.
 #pragma once
+
+#include "quern/tensor/live.h"
 
 namespace quern {
 
@@ -16,5 +19,21 @@ class Training {
  private:
   bool before_;
 };
+
+// const NoGrad off;  until the end of the block what this thread computes carries no gradient: tensors that
+// are made in it are detached at its end, and what is written into others is detached when it is written.
+// backward() may be called in it.
+class NoGrad {
+ public:
+  NoGrad();
+  ~NoGrad();
+  NoGrad(const NoGrad&) = delete;
+  NoGrad& operator=(const NoGrad&) = delete;
+
+ private:
+  detail::LiveMark begin_;
+};
+
+bool is_grad_enabled();  // false within a NoGrad
 
 }  // namespace quern

@@ -63,6 +63,22 @@ class CommandTest(unittest.TestCase):
         return message
 
 
+class StatusTest(CommandTest):
+    def test_version(self):
+        self.assertRegex(self.run_well("--version"), r"^quern \d+\.\d+\.\d+\n$")
+
+    def test_status(self):
+        """0 is fine, 1 failed, 2 is a command line that is wrong."""
+        good, bad = self.file(KERNEL), self.folder / "bad.ir"
+        bad.write_text("ADD(")
+        for status, arguments in ((0, ["env"]), (0, ["ir", good]), (0, ["--help"]), (0, ["ir", "--help"]), (0, ["demo", "rules"]), (1, ["ir", bad]),
+                                  (1, ["ir", self.folder / "none"]), (1, ["ir", good, "--check", "tensor"]),
+                                  (1, ["ir", good, "--trace", self.folder / "none" / "trace"]), (2, []), (2, ["nothing"]),
+                                  (2, ["ir"]), (2, ["ir", good, "--nothing"]), (2, ["ir", good, "--check", "no level"]), (2, ["env", "more"]),
+                                  (2, ["demo", "--epochs", "0"]), (2, ["demo", "--seed", "a"])):
+            self.assertEqual(self.start(*arguments).returncode, status, arguments)
+
+
 class IrTest(CommandTest):
     def test_prints_what_it_reads(self):
         for text in TENSOR, KERNEL, PROGRAM, "$n[1..4096] * 2 + 1\n", "1.5:float32 + -inf\n":
@@ -140,7 +156,7 @@ class IrTest(CommandTest):
 
     def test_check_of_no_level(self):
         for level in "tensors", "":
-            self.run_badly("ir", self.file(TENSOR), "--check", level, says=[f'no level "{level}"', "tensor, kernel"])
+            self.run_badly("ir", self.file(TENSOR), "--check", level, says=[f"--check: {level} not in", "tensor,kernel"])
 
     def test_trace_is_written(self):
         trace = self.folder / "rewrites.trace"

@@ -2,7 +2,7 @@
 
 import operator
 
-from quern._core import ShapeError, Tensor
+from quern._core import ShapeError, Tensor, shown
 
 
 def size(layer: str, name: str, value, least: int = 0) -> int:
@@ -38,7 +38,7 @@ def groups(layer: str, number: int, **channels: int):
 def tensor(layer, x, name: str = "the input") -> Tensor:
     """A Tensor."""
     if not isinstance(x, Tensor):
-        raise TypeError(f"{type(layer).__name__}: {name} is {type(x).__name__}, expected a Tensor")
+        raise TypeError(f"{type(layer).__name__}: {name} is {shown(x)}, expected a Tensor")
     return x
 
 

@@ -3,8 +3,9 @@ has in_channels * kernel inputs whatever its groups."""
 
 import math
 
-from quern._core import ShapeError, Tensor, ValueError  # noqa: A004
+from quern._core import ShapeError, Tensor, ValueError, shown  # noqa: A004
 from quern.nn import given
+from quern.nn.describe import Layer
 
 
 def _uniform(inputs, *shape):
@@ -12,7 +13,7 @@ def _uniform(inputs, *shape):
     return Tensor.uniform(*shape, low=-bound, high=bound)
 
 
-class Linear:
+class Linear(Layer):
     """x @ weight.T + bias; the weight has the shape (out_features, in_features)."""
 
     def __init__(self, in_features: int, out_features: int, bias=True):
@@ -25,7 +26,7 @@ class Linear:
         return given.axis(self, x, -1, self.weight.shape[1]).linear(self.weight.transpose(), self.bias)
 
 
-class Conv2d:
+class Conv2d(Layer):
     """A convolution over as many axes as kernel_size has numbers (one number: two). padding='same' keeps the size."""
 
     def __init__(self, in_channels: int, out_channels: int, kernel_size, stride=1, padding=0, dilation=1, groups=1,
@@ -85,7 +86,7 @@ def ConvTranspose1d(in_channels: int, out_channels: int, kernel_size: int, strid
                            output_padding, dilation, groups, bias)
 
 
-class Embedding:
+class Embedding(Layer):
     """A row of `weight` for each integer."""
 
     def __init__(self, vocab_size: int, embed_size: int):
@@ -97,7 +98,7 @@ class Embedding:
         return self.weight[idx]
 
 
-class LSTMCell:
+class LSTMCell(Layer):
     """One step of an LSTM: the new (hidden, cell). Gates in the order input, forget, cell, output."""
 
     def __init__(self, input_size: int, hidden_size: int, bias: bool = True):
@@ -113,7 +114,7 @@ class LSTMCell:
         if given.axis(self, x, -1, self.weight_ih.shape[1]).ndim != 2:
             raise ShapeError(f"LSTMCell: the input has shape {x.shape}, expected (batch, {self.weight_ih.shape[1]})")
         if hc is not None and (not isinstance(hc, (tuple, list)) or len(hc) != 2):
-            raise TypeError(f"LSTMCell: expected two tensors of shape (batch, {hidden_size}) as the state, got {type(hc).__name__}")
+            raise TypeError(f"LSTMCell: expected two tensors of shape (batch, {hidden_size}) as the state, got {shown(hc)}")
         if hc is None:
             hc = (Tensor.zeros(x.shape[0], hidden_size, dtype=x.dtype, device=x.device),) * 2
         gates = x.linear(self.weight_ih.T, self.bias_ih) + hc[0].linear(self.weight_hh.T, self.bias_hh)

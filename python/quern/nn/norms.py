@@ -2,9 +2,10 @@
 
 from quern._core import ShapeError, Tensor
 from quern.nn import given
+from quern.nn.describe import Layer
 
 
-class BatchNorm:
+class BatchNorm(Layer):
     """Over all axes but the second: by the statistics of the batch in training, which move the running ones; else by the
     running ones."""
 
@@ -41,7 +42,7 @@ class BatchNorm:
 BatchNorm1d = BatchNorm2d = BatchNorm3d = BatchNorm
 
 
-class GroupNorm:
+class GroupNorm(Layer):
     """Over groups of channels, and all axes behind them."""
 
     def __init__(self, num_groups: int, num_channels: int, eps=1e-5, affine=True):
@@ -66,7 +67,7 @@ class InstanceNorm(GroupNorm):
         super().__init__(num_features, num_features, eps, affine)
 
 
-class LayerNorm:
+class LayerNorm(Layer):
     """Over the last axes."""
 
     def __init__(self, normalized_shape, eps: float = 1e-5, elementwise_affine: bool = True):
@@ -93,7 +94,7 @@ class LayerNorm2d(LayerNorm):
         return super().__call__(x.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
 
 
-class RMSNorm:
+class RMSNorm(Layer):
     """x / sqrt(mean(x * x) + eps) over the last axis, in float32 at least."""
 
     def __init__(self, dim: int, eps=1e-6, elementwise_affine=True):

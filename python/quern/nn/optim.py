@@ -2,7 +2,7 @@
 
 import math
 
-from quern._core import Error, ShapeError, Tensor, ValueError, clip_grad_norm, clip_grad_value, zeros_beside  # noqa: A004
+from quern._core import Error, ShapeError, Tensor, ValueError, clip_grad_norm, clip_grad_value, zeros_beside, shown  # noqa: A004
 
 _ANY = 1e30
 
@@ -22,10 +22,10 @@ def _is_narrow(p: Tensor) -> bool:
 def _tensors(given) -> list[Tensor]:
     # a tensor is a sequence, too: of its rows, which are not what is to be trained
     if isinstance(given, (Tensor, str)) or not hasattr(type(given), "__iter__"):
-        raise TypeError(f"expected a list of tensors to train, got {type(given).__name__}")
+        raise TypeError(f"expected a list of tensors to train, got {shown(given)}")
     found = list(given)
     if not all(isinstance(t, Tensor) for t in found):
-        raise TypeError(f"expected a list of tensors to train, got {type(given).__name__}")
+        raise TypeError(f"expected a list of tensors to train, got {shown(given)}")
     once: dict[int, Tensor] = {}
     for t in found:
         once.setdefault(hash(t), t)
@@ -95,7 +95,7 @@ class Optimizer:
                                  "depend on it?")
         steps = self._step(self.params, [g.float() if _is_narrow(p) else g for p, g in zip(self.params, grads)])
         if not isinstance(steps, (tuple, list)) or len(steps) != 2 or not all(isinstance(t, Tensor) for part in steps for t in part):
-            raise TypeError(f"expected two lists of tensors from _step, got {type(steps).__name__}")
+            raise TypeError(f"expected two lists of tensors from _step, got {shown(steps)}")
         changes, updated = map(list, steps)
         if len(changes) != len(grads):
             raise Error(f"_step: {len(changes)} changes for {len(grads)} parameters")
@@ -234,7 +234,7 @@ class OptimizerGroup(Optimizer):
     def __init__(self, *optimizers: Optimizer):
         for part in optimizers:
             if not isinstance(part, Optimizer):
-                raise TypeError(f"OptimizerGroup: expected optimizers, got {type(part).__name__}")
+                raise TypeError(f"OptimizerGroup: expected optimizers, got {shown(part)}")
         if not optimizers:
             raise ValueError("OptimizerGroup: there are no optimizers")
         found = [p for part in optimizers for p in part.params]

@@ -1,6 +1,8 @@
 """The tensors of a model, by name; and files of them."""
 
 import io
+import json
+import os
 import pathlib
 from collections.abc import Mapping
 
@@ -12,10 +14,11 @@ from quern._core import (
     npy_load,
     npy_save,
     npz_load,
-    safe_load,
+    safe_load as _safe_load,
     safe_load_metadata,
     safe_save,
     torch_load,
+    shown,
 )
 
 
@@ -61,7 +64,7 @@ def load_state_dict(model, state_dict: dict[str, Tensor], strict=True, verbose=T
     names of the model that are missing are an error; shapes that differ always are. Nothing has changed then. verbose: prints
     which names are not used, which are missing, and whose dtype becomes another."""
     if not isinstance(state_dict, Mapping):
-        raise TypeError(f"load_state_dict: expected a dictionary of tensors, got {type(state_dict).__name__}")
+        raise TypeError(f"load_state_dict: expected a dictionary of tensors, got {shown(state_dict)}")
     into = get_state_dict(model)
     missing = [name for name in into if name not in state_dict]
     unused = [name for name in state_dict if name not in into]
@@ -69,7 +72,7 @@ def load_state_dict(model, state_dict: dict[str, Tensor], strict=True, verbose=T
         raise Error(f"load_state_dict: missing {missing}, not used {unused}")
     for name, tensor in into.items():
         if name in state_dict and not isinstance(state_dict[name], Tensor):
-            raise TypeError(f"load_state_dict: {name} is {type(state_dict[name]).__name__}, expected a Tensor")
+            raise TypeError(f"load_state_dict: {name} is {shown(state_dict[name])}, expected a Tensor")
         if name in state_dict and state_dict[name].shape != tensor.shape:
             raise ShapeError(f"load_state_dict: {name} has shape {tensor.shape} in the model, {state_dict[name].shape} in what is loaded")
     if verbose and unused:
@@ -94,6 +97,39 @@ def load_state_dict(model, state_dict: dict[str, Tensor], strict=True, verbose=T
 
 def _opened(t):
     return io.BytesIO(t.tobytes()) if isinstance(t, Tensor) else pathlib.Path(t).open("rb")
+
+
+def safe_load(fn) -> dict[str, Tensor]:
+    """The tensors of a file of safetensors, by name. Of a checkpoint in several files: of its index, model.safetensors.index.json, or
+    of the folder that has it."""
+    if isinstance(fn, Tensor):
+        return _safe_load(fn)
+    path = pathlib.Path(os.fsdecode(fn))
+    if path.is_dir():
+        found = sorted(path.glob("*.safetensors.index.json")) or sorted(path.glob("*.safetensors"))
+        if len(found) != 1:
+            raise Error(f"safe_load: {path} has {len(found)} files *.safetensors and no index of them, expected one")
+        path = found[0]
+    return _load_index(path) if path.name.endswith(".json") else _safe_load(path)
+
+
+def _load_index(path) -> dict[str, Tensor]:
+    try:
+        files = json.loads(path.read_text(encoding="utf-8"))["weight_map"]
+        if not isinstance(files, dict) or not all(isinstance(name, str) for name in files.values()):
+            raise TypeError("weight_map")
+    except FileNotFoundError:
+        return _safe_load(path)  # which says that it is not there
+    except (OSError, KeyError, TypeError, ValueError) as e:
+        raise Error(f"{path}: not an index of files of safetensors: expected a weight_map of names of files ({e!r})") from None
+    for name in set(files.values()):
+        if pathlib.PurePath(name).name != name:
+            raise Error(f"{path}: {name!r} is no name of a file beside it")
+    parts = {name: _safe_load(path.parent / name) for name in sorted(set(files.values()))}
+    missing = [tensor for tensor, name in files.items() if tensor not in parts[name]]
+    if missing:
+        raise Error(f"{path}: {files[missing[0]]} does not have {missing[0]}" + (f", and {len(missing) - 1} more" if missing[1:] else ""))
+    return {tensor: parts[name][tensor] for tensor, name in files.items()}
 
 
 def tar_extract(t) -> dict[str, Tensor]:

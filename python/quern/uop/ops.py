@@ -4,7 +4,7 @@ import enum
 import re
 from typing import NamedTuple
 
-from quern._core import Ops, UOp
+from quern._core import Ops, ShapeError, UOp, shown
 from quern.uop.rules import PatternMatcher, UPat, graph_rewrite
 
 sint = int | UOp
@@ -118,7 +118,9 @@ def _sink(*src, arg=None) -> UOp:
     """The root of several: UOp.sink(a, b), or a.sink(b). arg: the name of a kernel, or a KernelInfo."""
     for node in src:
         if not isinstance(node, UOp):
-            raise TypeError(f"expected a UOp for sink(), got {type(node).__name__}")
+            raise TypeError(f"expected a UOp for sink(), got {shown(node)}")
+    if isinstance(arg, KernelInfo):
+        arg = arg._replace(opts_to_apply=tuple(map(str, arg.opts_to_apply)))
     # of memory that was written it is the writing that counts
     return UOp(Ops.SINK, None, [effect for node in src for effect in node._effects()], arg)
 
@@ -128,6 +130,51 @@ def _render(self, simplify: bool = True) -> str:
     return re.sub(r"\$(\w+)(\[[^\]]*\])?", r"\1", repr(self.simplify() if simplify else self))
 
 
+_all_nodes = UOp.toposort
+
+
+def _toposort(self, gate=None) -> list[UOp]:
+    """The node and all below it, sources first. gate: a function that says of a node whether it, and what is below it, is wanted."""
+    if gate is None:
+        return _all_nodes(self)
+    found: dict[UOp, None] = {}
+    entered: set[UOp] = set()
+    waiting = [(self, False)]
+    while waiting:
+        node, is_done = waiting.pop()
+        if is_done:
+            found.setdefault(node)
+        elif node not in entered and gate(node):
+            entered.add(node)
+            waiting.append((node, True))
+            waiting.extend((source, False) for source in reversed(node.src))
+    return list(found)
+
+
+def _backward_slice(self) -> dict[UOp, None]:
+    """All nodes below this one, sources first."""
+    return dict.fromkeys(_all_nodes(self)[:-1])
+
+
+def _buf_uop(self) -> UOp:
+    """The memory that this node is a view of, or was written."""
+    node = self
+    while node.op is not Ops.BUFFER and node.op is not Ops.PARAM:
+        if not node.src or node.op not in GroupOp.Movement | {Ops.AFTER, Ops.DETACH, Ops.CONTIGUOUS, Ops.MULTI, Ops.BITCAST}:
+            raise ShapeError(f"buf_uop: {node.op} is no view of memory")
+        node = node.src[0]
+    return node
+
+
+def _max_shape(self) -> tuple[int, ...]:
+    """The sizes of the axes, at most."""
+    return tuple(size if isinstance(size, int) else size.vmax for size in self.shape)
+
+
+UOp.toposort = _toposort
+UOp.backward_slice = property(_backward_slice)
+UOp.buf_uop = property(_buf_uop)
+UOp.max_shape = property(_max_shape)
 UOp.sink = _sink
 UOp.render = _render
 UOp.ssimplify = ssimplify

@@ -8,14 +8,14 @@ import inspect
 import itertools
 
 from quern import _core
-from quern._core import DType, Ops, UOp, as_dtype
+from quern._core import DType, Ops, UOp, as_dtype, shown
 
 _COMMUTATIVE = {Ops.ADD, Ops.MUL, Ops.MAX, Ops.MIN, Ops.AND, Ops.OR, Ops.XOR, Ops.CMPEQ, Ops.CMPNE}
 
 
 def _check_pattern(what, pattern):
     if not isinstance(pattern, UPat):
-        raise TypeError(f"{what}: expected a UPat, got {type(pattern).__name__}")
+        raise TypeError(f"{what}: expected a UPat, got {shown(pattern)}")
 
 
 def _tuple(value):
@@ -33,7 +33,7 @@ class UPat:
         self.dtype = None if dtype is None else tuple(as_dtype(d) for d in _tuple(dtype))
         self.src, self.arg, self.name, self.allow_any_len = src, arg, name, allow_any_len
         if src is not None and not isinstance(src, (UPat, tuple, list)):
-            raise TypeError(f"UPat: src is a pattern, a tuple or a list of them, not {type(src).__name__}")
+            raise TypeError(f"UPat: src is a pattern, a tuple or a list of them, not {shown(src)}")
         for part in src if isinstance(src, (tuple, list)) else ():
             _check_pattern("UPat: src", part)
 
@@ -129,6 +129,34 @@ class UPat:
         """An INDEX of this."""
         return UPat(Ops.INDEX, src=(self, *src), **kwargs)
 
+    def f(self, op, **kwargs):
+        """A node of an op over this."""
+        return UPat(op, src=(self,), **kwargs)
+
+    def bitcast(self, dtype=None):
+        """A BITCAST of this."""
+        return UPat(Ops.BITCAST, dtype=dtype, src=(self,))
+
+    def after(self, *src, **kwargs):
+        """An AFTER of this."""
+        return UPat(Ops.AFTER, src=(self, *src), **kwargs)
+
+    def end(self, *src, **kwargs):
+        """An END of this."""
+        return UPat(Ops.END, src=(self, *src), **kwargs)
+
+    def sink(self, *src, **kwargs):
+        """A SINK of this and others."""
+        return UPat(Ops.SINK, src=(self, *src), **kwargs)
+
+    def reduce(self, *src, **kwargs):
+        """A REDUCE of this."""
+        return UPat(Ops.REDUCE, src=(self, *src), **kwargs)
+
+    def or_after(self, name=None):
+        """This, or an AFTER of it; the name is that of what is found."""
+        return UPat.any(self if name is None else self.named(name), UPat(Ops.AFTER, src=(self,), name=name, allow_any_len=True))
+
     def where(self, yes, no):
         """A WHERE with this as the condition."""
         return self._with(Ops.WHERE, yes, no)
@@ -201,7 +229,7 @@ def _rule(number, given):
         raise TypeError(f"PatternMatcher: rule {number} is {given!r}, expected (pattern, function)")
     _check_pattern(f"PatternMatcher: rule {number}", given[0])
     if not callable(given[1]):
-        raise TypeError(f"PatternMatcher: rule {number}: expected a function, got {type(given[1]).__name__}")
+        raise TypeError(f"PatternMatcher: rule {number}: expected a function, got {shown(given[1])}")
     return tuple(given)
 
 
@@ -249,7 +277,7 @@ class PatternMatcher:
                     captured = {name: captured.get(name) for name in names}
                 result = function(ctx=ctx, **captured) if takes_context else function(**captured)
                 if result is not None and not isinstance(result, UOp):
-                    raise TypeError(f"expected a UOp or None from a rule, got {type(result).__name__}")
+                    raise TypeError(f"expected a UOp or None from a rule, got {shown(result)}")
                 if result is not None and not result == node:
                     return result
         return None
@@ -258,7 +286,7 @@ class PatternMatcher:
 def graph_rewrite(sink: UOp, pm: PatternMatcher, ctx=None, bottom_up=False, name=None) -> UOp:
     """Applies rules to every node of a graph until none applies. bottom_up: a node is tried before its sources."""
     if not isinstance(sink, UOp) or not isinstance(pm, PatternMatcher):
-        raise TypeError(f"graph_rewrite: expected a UOp and a PatternMatcher, got {type(sink).__name__} and {type(pm).__name__}")
+        raise TypeError(f"graph_rewrite: expected a UOp and a PatternMatcher, got {shown(sink)} and {shown(pm)}")
     return _core.rewrite_nodes(sink, lambda node: pm.rewrite(node, ctx), pm.roots, bottom_up, name or "rewrite")
 
 

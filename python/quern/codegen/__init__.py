@@ -1,0 +1,1 @@
+"""How kernels are optimised: see quern.codegen.opt."""

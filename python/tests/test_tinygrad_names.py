@@ -1,0 +1,115 @@
+"""What scripts for tinygrad call, beyond the tables."""
+
+import hashlib
+import subprocess
+import sys
+import warnings
+
+import pytest
+
+import quern
+from quern import Context, Tensor, UOp, dtypes, helpers
+from quern.codegen.opt import Opt, OptOps
+from quern.uop import GroupOp, KernelInfo, Ops, UPat
+
+
+@pytest.mark.parametrize("name", ["sha3_224", "sha3_256", "sha3_384", "sha3_512", "shake_128", "shake_256"])
+def test_keccak(name):
+    for message in (b"Hello World!", b"", bytes(range(200))):
+        got = bytes(Tensor(list(message), dtype="uint8").keccak(name).tolist())
+        made = hashlib.new(name, message)
+        assert got == (made.digest(len(got)) if "shake" in name else made.digest())
+    if name == "sha3_256":
+        rows = Tensor([[1, 2], [3, 4]], dtype="uint8").keccak()
+        assert [bytes(row) for row in rows.tolist()] == [hashlib.sha3_256(bytes(row)).digest() for row in ([1, 2], [3, 4])]
+        with pytest.raises(ValueError, match="keccak: cfg is 'md5'"):
+            Tensor([1], dtype="uint8").keccak("md5")
+        with pytest.raises(TypeError, match="keccak: expected bytes"):
+            Tensor([1.0]).keccak()
+
+
+def test_const_and_invalids():
+    assert Tensor.const(3, dtypes.int8).item() == 3 and Tensor.const(2.5).shape == () and Tensor.const(2.5).dtype == dtypes.float32
+    x = Tensor.invalids(2, 3, dtype="int8")
+    assert x.shape == (2, 3) and x.dtype == dtypes.int8 and x.zero_().tolist() == [[0] * 3] * 2
+
+
+def test_default_float_as_a_dtype():
+    with Context(DEFAULT_FLOAT=dtypes.half):
+        assert Tensor([1.0]).dtype == dtypes.float16
+    assert Tensor([1.0]).dtype == dtypes.float32
+
+
+def test_dev_is_device():
+    with Context(DEV="INTERP"):
+        assert Tensor.zeros(2).contiguous().device == "INTERP" and helpers.DEV == "INTERP" and helpers.DEVICE == "INTERP"
+    with Context(DEV="CPU:LLVM"):
+        assert Tensor.zeros(2).contiguous().device == "CPU"
+    before, quern.Device.DEFAULT = quern.Device.DEFAULT, "INTERP"
+    try:
+        assert helpers.DEV == "INTERP"
+        with Context(DEVICE="CPU"):  # also where the default was set by hand
+            assert quern.Device.DEFAULT == Tensor([1.0]).device == "CPU"
+        assert quern.Device.DEFAULT == "INTERP"
+    finally:
+        quern.Device.DEFAULT = before
+    code = "from quern import Tensor; print(Tensor([1.0]).device)"
+    done = subprocess.run([sys.executable, "-c", code], env={**__import__("os").environ, "DEV": "INTERP"}, capture_output=True, check=True)
+    assert done.stdout == b"INTERP\n"
+
+
+def test_names_without_a_meaning_warn_once():
+    with pytest.warns(UserWarning, match="PARALLEL is a variable of tinygrad that has no meaning in quern"), Context(PARALLEL=2):
+        assert helpers.PARALLEL == 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with Context(PARALLEL=3):
+            pass
+
+
+def test_opts():
+    assert str(Opt(OptOps.UPCAST, 0, 4)) == "UPCAST(0, 4)" and str(Opt(OptOps.NOLOCALS)) == "NOLOCALS()"
+    x = Tensor.arange(16).contiguous().realize()
+    y = (x + 1).contiguous(arg=(Opt(OptOps.UPCAST, 0, 4),))
+    assert y.tolist() == list(range(1, 17)) and (x + 1).contiguous(opts="UPCAST(0, 4)").tolist() == y.tolist()
+    with pytest.raises(TypeError, match="expected a tuple of Opt as arg, got 5"):
+        x.contiguous(arg=5)
+
+    def add(out, given):
+        i = UOp.range(16, 0)
+        return out[i].store(given[i] + 1).end(i).sink(arg=KernelInfo("add", opts_to_apply=(Opt(OptOps.UPCAST, 0, 4),)))
+
+    assert Tensor.custom_kernel(Tensor.empty(16, dtype="int32"), x, fxn=add)[0].tolist() == list(range(1, 17))
+
+
+def test_nodes():
+    x = Tensor([1.0, 2.0]).realize()
+    y = (x + 1).sum()
+    nodes = y.uop.toposort()
+    assert nodes[-1] == y.uop and list(y.uop.backward_slice) == nodes[:-1]
+    without = y.uop.toposort(gate=lambda u: u.op is not Ops.ADD)
+    assert without[-1] == y.uop and all(u.op is not Ops.ADD for u in without) and len(without) < len(nodes)
+    assert y.uop.toposort(gate=lambda u: False) == []
+    assert x.uop.buf_uop.op is Ops.BUFFER and x.reshape(2, 1)[:1].uop.buf_uop == x.uop.buf_uop and x.uop.max_shape == (2,)
+    with pytest.raises(ValueError, match="is no view of memory"):
+        _ = y.uop.buf_uop
+    n = quern.Variable("n", 1, 7).bind(3)
+    assert Tensor.ones(7, 2)[:n].uop.max_shape == (7, 2)
+
+
+def test_chains_of_patterns():
+    p = UOp.variable("n", 0, 9).cast("int32")
+    node = (p + 1).bitcast("uint32")
+    assert UPat.var("x").bitcast().match(node)[0]["x"] == p + 1
+    assert UPat(Ops.ADD, name="a").f(Ops.BITCAST, name="b").match(node)[0]["b"] == node
+    assert UPat.var("x").f(Ops.CAST).match(node) == []
+    sink = node.sink()
+    assert UPat.var("x").sink().match(sink)[0]["x"] == node
+    assert UPat(Ops.BITCAST).or_after("y").match(node)[0]["y"] == node and Ops.ADD in GroupOp.ALU
+
+
+def test_a_line_above_the_bar(capsys):
+    helpers.tqdm.write("above")
+    for _ in helpers.tqdm([1], disable=True):
+        pass
+    assert "above" in capsys.readouterr().err
