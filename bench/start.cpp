@@ -40,7 +40,7 @@ void lower_resnet50() {
   const DeviceSpec spec = Device::get("CPU").spec();
   const auto start = Clock::now();
   const Tensor y = resnet50(net, 64);
-  const UOp sink = outputs_for({y.uop()}, false, {}).sink;
+  const UOp sink = outputs_for({y.uop()}, Roots::realized, {}).sink;
   const Schedule schedule =
       make_schedule(sink, [&](const std::string&) -> const DeviceSpec& { return spec; });
   std::set<const void*> seen;

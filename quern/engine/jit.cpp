@@ -31,7 +31,7 @@ JitArguments run_and_realize(const std::function<JitArguments()>& function,
   for (const auto& t : outputs.tensors) roots.push_back(t->uop());
   for (const Tensor& t : now) roots.push_back(t.uop());
   realize(roots);
-  const UOps before = roots;
+  const UOps asked = roots;
   // Equal values are computed once, but what is written into one of the tensors is not to be seen in the
   // other: each of them has memory of its own.
   roots.clear();
@@ -41,7 +41,7 @@ JitArguments run_and_realize(const std::function<JitArguments()>& function,
   if (!roots.empty()) realize(roots);
   for (size_t i = 0; i < outputs.tensors.size(); i++) {  // no gradient flows through them, as in replays
     const UOp u = outputs.tensors[i]->uop(), &memory = memory_base(u);
-    const bool is_new = memory_base(before[i]).op() != Op::BUFFER && memory.op() == Op::BUFFER;
+    const bool is_new = memory_base(asked[i]).op() != Op::BUFFER && memory.op() == Op::BUFFER;
     if (is_new) end_unknown_graph(memory);
   }
   if (changed != nullptr) *changed = std::move(now);
