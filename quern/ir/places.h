@@ -11,6 +11,10 @@
 
 namespace quern {
 
+// The tag of kernels that quern writes itself: steps of their ranges of threads do not meet, or store the
+// same value where they do. Kernels of the user's are looked into instead.
+inline constexpr const char* kStepsDoNotMeet = "steps do not meet";
+
 // x is seen as (outer, places, inner); the indices as (outer, count, inner), as are the values that are
 // picked and the source. Of indices and source any of the axes may be 1: they are the same all along it.
 // Indices below 0 count from the end; those that are out of range pick 0, and are put nowhere.

@@ -50,7 +50,8 @@ class PutKernel {
     const UOp effect = loops_.empty() ? sources[0] : UOp::make(Op::END, dtypes::void_, sources);
     const std::string name =
         fmt::format("put_{}_{}_{}_{}", form_.outer, form_.count, form_.inner, form_.places);
-    return UOp::make(Op::SINK, dtypes::void_, {effect}, KernelArg{.name = name, .opts = {}});
+    return UOp::make(Op::SINK, dtypes::void_, {effect}, KernelArg{.name = name, .opts = {}},
+                     std::string(kStepsDoNotMeet));
   }
 
  private:

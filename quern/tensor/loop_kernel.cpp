@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "quern/ir/movement.h"
+#include "quern/ir/places.h"
 #include "quern/ir/sharding.h"
 #include "quern/tensor/custom_gradient.h"
 #include "quern/tensor/support.h"
@@ -78,7 +79,8 @@ std::vector<Tensor> run_loops(const std::string& name, const std::vector<KernelO
     shapes.push_back(x.shape());
     key += shape_text(x.uop().shape());
   }
-  UOps sources{UOp::make(Op::SINK, dtypes::void_, {body(params)}, KernelArg{.name = name, .opts = {}})};
+  UOps sources{UOp::make(Op::SINK, dtypes::void_, {body(params)}, KernelArg{.name = name, .opts = {}},
+                         std::string(kStepsDoNotMeet))};
   sources.insert(sources.end(), memory.begin(), memory.end());
   UOp call = UOp::make(Op::CALL, dtypes::void_, sources);
   if (gradient) {

@@ -122,7 +122,7 @@ class Disk : public testing::Test {
 
 TEST_F(Disk, FilesAreMadeWrittenAndRead) {
   Buffer buffer(device(file("new")), dtypes::uint8, 10);
-  EXPECT_THAT(error_of([&] { text_in(buffer, 1); }), HasSubstr("cannot read the file: No such file"));
+  EXPECT_EQ(text_in(buffer, 1), std::string(1, '\0'));  // what is not written yet is zeros, and makes no file
   buffer.copy_in(bytes_of("hello"));
   EXPECT_EQ(std::filesystem::file_size(file("new")), 10U);
   EXPECT_EQ(text_in(buffer, 6), std::string("hello\0", 6));
