@@ -35,8 +35,9 @@ Tensor comes_before(const Tensor& a, const Tensor& i, const Tensor& b, const Ten
 Sorted by_counting(const Tensor& x, bool descending) {
   const Tensor place = detail::iota(x.size(-1), dtypes::int32);
   const Tensor mine = x.unsqueeze(-1), other = x.unsqueeze(-2);
-  const Tensor rank =
-      comes_before(other, place, mine, place.unsqueeze(-1), descending).sum(-1, false, dtypes::int32);
+  const Tensor rank = comes_before(other, place, mine, place.unsqueeze(-1), descending)
+                          .sum(-1, false, dtypes::int32)
+                          .contiguous();
   const Tensor hit = rank.unsqueeze(-2).eq(place.unsqueeze(-1));  // (..., result, element)
   auto moved = [&](const Tensor& v) {
     return detail::reduced("sort", hit.where(v.unsqueeze(-2), detail::number(0, v.dtype(), {})), Op::ADD, -1,
@@ -106,8 +107,9 @@ std::pair<Tensor, Tensor> Tensor::sort(int64_t axis, bool descending) const {
   const Tensor moved = transpose(at, -1);
   if (detail::can_run_loops(*this) && detail::has_elements(*this)) {
     const Tensor places =
-        n > kFewest ? detail::sorted_places(detail::sort_keys(moved.detach(), descending), detail::place_dtype(n))
-                    : by_counting(moved.detach(), descending).places.cast(detail::place_dtype(n));
+        n > kFewest
+            ? detail::sorted_places(detail::sort_keys(moved.detach(), descending), detail::place_dtype(n))
+            : by_counting(moved.detach(), descending).places.cast(detail::place_dtype(n));
     return {detail::picked(moved, places).transpose(at, -1), places.transpose(at, -1)};
   }
   const Sorted s = n <= kCounted ? by_counting(moved, descending) : by_network(moved, descending);
@@ -123,11 +125,13 @@ std::pair<Tensor, Tensor> Tensor::topk(int64_t k, int64_t axis, bool largest, bo
   if (k < 0 || k > detail::value_now(n.uop()).value_or(n.max()))
     throw ValueError(fmt::format("topk: k is {}, axis {} has {} elements", k, at, n.text()));
   if (const int64_t most = n.max(); k > 0 && most > kFewest && most / k >= kSelected && most <= kMostSorted &&
-      detail::can_run_loops(*this) && detail::has_elements(*this)) {
+                                    detail::can_run_loops(*this) && detail::has_elements(*this)) {
     const Tensor moved = transpose(at, -1);
     const detail::SortKeys keys = detail::sort_keys(moved.detach(), largest);
-    const Tensor some = detail::least_places(keys, k, detail::place_dtype(n));  // of equal ones the first is first
-    const Tensor order = detail::sorted_places({detail::picked(keys.keys, some), keys.bits}, detail::place_dtype(n));
+    const Tensor some =
+        detail::least_places(keys, k, detail::place_dtype(n));  // of equal ones the first is first
+    const Tensor order =
+        detail::sorted_places({detail::picked(keys.keys, some), keys.bits}, detail::place_dtype(n));
     const Tensor places = detail::picked(some, order);
     return {detail::picked(moved, places).transpose(at, -1), places.transpose(at, -1)};
   }

@@ -44,6 +44,8 @@ class LRScheduler:
 
     def load_state_dict(self, state_dict: dict):
         """Goes on from what state_dict() gave."""
+        if not isinstance(state_dict, dict):
+            raise TypeError(f"load_state_dict: the state is {shown(state_dict)}, expected a dict")
         vars(self).update(state_dict)
         self._set(self._last)
 

@@ -81,6 +81,8 @@ class GradScaler:
 
     def load_state_dict(self, state_dict: dict):
         """Goes on from what state_dict() gave."""
+        if not isinstance(state_dict, dict):
+            raise TypeError(f"load_state_dict: the state is {shown(state_dict)}, expected a dict")
         self._scale, self._growth, self._backoff = (state_dict[k] for k in ("scale", "growth_factor", "backoff_factor"))
         self._interval, self._good_steps = state_dict["growth_interval"], state_dict["_growth_tracker"]
 
