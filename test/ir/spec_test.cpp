@@ -266,7 +266,7 @@ std::vector<Broken> broken() {
        make(Op::CAST, i32, {vector}), "CAST(float32x4) of int32"},
       {everywhere, "a cast keeps the lanes of a value, or the space of a pointer",
        make(Op::CAST, f32.ptr(), {x}), "CAST(float32)"},
-      {everywhere, "a bitcast keeps lanes and bits", make(Op::BITCAST, dtypes::int16, {x}),
+      {everywhere, "a bitcast keeps lanes, and bits unless it has an axis", make(Op::BITCAST, dtypes::int16, {x}),
        "BITCAST(float32) of int16"},
       {everywhere, "the condition of a WHERE is a bool with as many lanes as the values",
        make(Op::WHERE, f32, {i, x, x}), "WHERE(int32, "},

@@ -4,11 +4,10 @@
 #include "quern/ir/error.h"
 #include "quern/tensor/tensor.h"
 #include "quern/tensor/training.h"
+#include "test/engine/tensors.h"
 
 namespace quern {
 namespace {
-
-using Floats = std::vector<float>;
 
 Tensor rows() { return Tensor::from<float>({1, 2, 3, 4, 5, 6}, Shape{2, 3}); }
 

@@ -255,6 +255,42 @@ TEST(Scatters, IntegerMeansRoundDown) {
   EXPECT_EQ(x.scatter_reduce(0, index, source, "mean").to_vector<int32_t>(), (std::vector<int32_t>{-2, 4}));
 }
 
+// Slices along an axis, against the loops that they stand for.
+TEST(Scatters, SlicesAlongAnAxis) {
+  std::mt19937_64 random = generator("slices along an axis");
+  for (const DType dtype : {dtypes::float32, dtypes::float16, dtypes::int32, dtypes::int8, dtypes::uint64})
+    for (const int64_t axis : {0, 1, -1}) {
+      const Array x = random_array(random, dtype, {4, 3, 5}, {}, true);
+      const auto at = static_cast<size_t>(axis < 0 ? axis + 3 : axis);
+      const Ints places{1, -2, 1, 2};
+      Ints shape{4, 3, 5};
+      shape[at] = std::ssize(places);
+      const Array source = random_array(random, dtype, shape, {}, true);
+      Array copied = x, filled = x;
+      each(shape, [&](const Ints& i) {
+        Ints to = i;
+        const int64_t place = places[static_cast<size_t>(i[at])];
+        to[at] = place < 0 ? place + x.shape[at] : place;
+        copied(to) = source(i), filled(to) = 3;
+      });
+      const Tensor t = tensor_of(x), index = Tensor::from(places);
+      EXPECT_EQ(difference(array_of(t.index_copy(axis, index, tensor_of(source))), copied, {}), "");
+      EXPECT_EQ(difference(array_of(t.index_fill(axis, index, 3)), filled, {}), "");
+      // one of each place: the sum of two
+      const Tensor once = Tensor::from(Ints{2, 0}), two = tensor_of(source).shrink_to([&] {
+        std::vector<std::optional<Dim>> sizes(3);
+        sizes[at] = 2;
+        return sizes;
+      }());
+      const Tensor sum = t.index_copy(axis, once, t.index_select(axis, once) + two);
+      EXPECT_EQ(difference(array_of(t.index_add(axis, once, two)), array_of(sum), {}), "");
+    }
+  const Tensor numbers = Tensor::from(std::vector<int32_t>{3, 1, 3, 0});
+  EXPECT_EQ(numbers.bincount().to_vector<int32_t>(), (std::vector<int32_t>{1, 1, 0, 2}));
+  EXPECT_EQ(numbers.bincount(Tensor::from(std::vector<float>{1, 2, 4, 8}), 5).to_vector<float>(),
+            (std::vector<float>{8, 2, 0, 5, 0}));
+}
+
 // ---- Masks: their number of elements is only known when they run.
 
 TEST(Masks, SelectAndNonzero) {
