@@ -308,3 +308,16 @@ def test_nan_goes_through_bounds():
 ])
 def test_gradients_where_nothing_varies(f, points, expected):
     np.testing.assert_allclose(gradient_at(f, points), expected, rtol=1e-6)
+
+
+def test_a_mask_of_which_one_bool_is_known():
+    """LLVM vectorises the loop of this kernel, and its masks are comparisons of which one bool is a constant."""
+    at = Tensor(np.array([0.125, -0.25, 0.5, 0.75]))
+    weights = np.arange(1.0, 7).reshape(3, 2)
+    windows = at.unfold(0, 2, 1)
+    share = Tensor(weights).shrink(((0, 3), (0, 1))) / Tensor(np.ones((3, 1))).realize()
+    same = windows.shrink(((0, 3), (0, 1))).eq(Tensor(np.array([[0.125], [-0.25], [0.5]])).realize())
+    first = Tensor.ones(3, 1).cast("bool").pad(((0, 0), (0, 1)))
+    factors = same.where(share, 0).pad(((0, 0), (0, 1))) + first.where(0, Tensor(weights).realize())
+    (gradient,) = (windows * factors.detach()).sum().gradient(at)
+    np.testing.assert_array_equal(gradient.numpy(), [1, 5, 9, 6])

@@ -147,6 +147,33 @@ void spread_conditions(llvm::Module& module) {
   }
 }
 
+// One bool of a vector of bools that is set: where the vector is a comparison, LLVM 19 may forget it when it
+// makes a mask register of it. As arithmetic it does not.
+void insert_conditions(llvm::Module& module) {
+  std::vector<llvm::InsertElementInst*> found;
+  for (llvm::Function& function : module)
+    for (llvm::Instruction& i : llvm::instructions(function))
+      if (auto* const insert = llvm::dyn_cast<llvm::InsertElementInst>(&i);
+          insert != nullptr && insert->getType()->isIntOrIntVectorTy(1) &&
+          llvm::isa<llvm::ConstantInt>(insert->getOperand(2)) &&
+          !llvm::isa<llvm::UndefValue>(insert->getOperand(0)))
+        found.push_back(insert);
+  for (llvm::InsertElementInst* insert : found) {
+    llvm::IRBuilder<> b(insert);
+    const auto* const type = llvm::cast<llvm::FixedVectorType>(insert->getType());
+    const uint64_t at = llvm::cast<llvm::ConstantInt>(insert->getOperand(2))->getZExtValue();
+    std::vector<llvm::Constant*> others(type->getNumElements(), b.getTrue()),
+        own(others.size(), b.getFalse());
+    if (at >= others.size()) continue;
+    others[at] = b.getFalse(), own[at] = b.getTrue();
+    llvm::Value* set = b.CreateVectorSplat(type->getElementCount(), insert->getOperand(1));
+    llvm::Value* all = b.CreateOr(b.CreateAnd(insert->getOperand(0), llvm::ConstantVector::get(others)),
+                                  b.CreateAnd(set, llvm::ConstantVector::get(own)));
+    insert->replaceAllUsesWith(all);
+    insert->eraseFromParent();
+  }
+}
+
 void optimise(llvm::Module& module, llvm::TargetMachine& target, const char* list) {
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
@@ -162,6 +189,7 @@ void optimise(llvm::Module& module, llvm::TargetMachine& target, const char* lis
   succeed(passes.parsePassPipeline(pipeline, list));
   pipeline.run(module, modules);
   spread_conditions(module);
+  insert_conditions(module);
 }
 
 LlvmOptions::Vectors vectors_of(const llvm::TargetMachine& machine) {
