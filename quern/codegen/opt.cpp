@@ -22,7 +22,8 @@ namespace {
 
 // Copies of a kernel's body: more of them is a mistake, and compiles for seconds.
 constexpr int64_t kMostCopies = 1024;
-constexpr int64_t kMostPacked = 1 << 24;
+constexpr int64_t kMostPacked = 1 << 24;         // elements of a copy
+constexpr int64_t kMostSums = int64_t{1} << 30;  // that wait between blocks
 constexpr int64_t kMostPadded = 1 << 12;
 
 bool is_loop_node(const UOp& u) { return u.op() == Op::END || u.op() == Op::REDUCE; }
@@ -253,8 +254,8 @@ class Application {
       if (!r.src(0).is_int_const()) refuse("a loop over outputs has a symbolic number of steps");
       if (!is_around_all(r)) refuse("not everything that is stored is in the loops over outputs");
       elements *= static_cast<int64_t>(r.src(0).int_value());
-      if (elements > kMostPacked)
-        refuse(fmt::format("more than {} sums would be kept between blocks", kMostPacked));
+      if (elements > kMostSums)
+        refuse(fmt::format("more than {} sums would be kept between blocks", kMostSums));
     }
     return i;
   }

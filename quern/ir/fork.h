@@ -17,7 +17,7 @@ enum class LockOrder : uint8_t {
   live,        // tensors
   statistics,  // of rewrites
   ended_graphs,
-  buffers,     // of nodes
+  buffers,  // of nodes
   allocation,
   device_memory,
   guarded_memory,

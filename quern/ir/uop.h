@@ -318,8 +318,8 @@ inline bool operator==(const UOp& a, const UOp& b) { return same(a, b); }  // th
 size_t live_nodes();
 
 // Memory lives as long as the UNIQUE node that is its identity: whoever knows something about memory is told
-// when one is freed, with its argument. The callback runs in the thread that let go of the last reference, and
-// must not throw.
+// when one is freed, with its argument. The callback runs in the thread that let go of the last reference,
+// and must not throw.
 void on_identity_freed(void (*callback)(int64_t identity) noexcept);
 void no_more_on_identity_freed(void (*callback)(int64_t identity) noexcept);
 

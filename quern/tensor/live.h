@@ -77,7 +77,7 @@ std::unordered_map<UOp, UOp> live_reads();
 
 // Whether some live tensor is this value, or a reshape of it: it can be the target of a gradient.
 bool is_live_value(const UOp& value);
-bool has_live_views(const UOp& base);       // or is it
+bool has_live_views(const UOp& base);  // or is it
 
 // All occurrences of the keys, in the graphs of all live tensors, become their values.
 void replace_live(const std::unordered_map<UOp, UOp>& map);

@@ -36,7 +36,7 @@ void check_classes(const char* who, const Tensor& x, int64_t axis, const Tensor&
   if (!same_sizes(target.uop().shape(), sizes_of(expected)))
     throw ShapeError(fmt::format("{}: classes have shape {}, expected {} for predictions {}", who,
                                  shape_text(target.shape()), shape_text(expected), shape_text(x.shape())));
-  const UOp& value = viewed_by(target.uop());
+  const UOp value = viewed_by(target.uop());
   if (!value.is_const()) return;
   const wide given = value.value().integer(target.dtype());
   if ((given < 0 || given >= x.size(axis).max()) && given != ignored)

@@ -18,7 +18,7 @@ struct Accumulation {
   std::string name;
   std::vector<DType> states, results;
   bool in_order = false;  // one element after the other, in one block: what a block comes to may be infinite
-  UOps neutral;  // the state that changes none, to the bit
+  UOps neutral;           // the state that changes none, to the bit
   // The state of one element: one value of each input, and where it stands along the axis.
   std::function<UOps(const UOps& elements, const UOp& position)> first;
   std::function<UOps(const UOps& before, const UOps& next)> combine;
