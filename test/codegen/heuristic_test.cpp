@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "quern/codegen/lower.h"
+#include "quern/codegen/opt.h"
 #include "quern/ir/parse.h"
 
 namespace quern {
@@ -24,7 +25,8 @@ DeviceSpec machine(int64_t cores = 1) {
 }
 
 // The opts of a product of m x k and k x n numbers, the second of which may be kept as n x k.
-std::string chosen(int64_t m, int64_t k, int64_t n, bool turned = false, int64_t cores = 1) {
+std::optional<Optimisable> optimisable(int64_t m, int64_t k, int64_t n, bool turned = false,
+                                       int64_t cores = 1) {
   const std::string second =
       turned ? fmt::format("r1[{}] * {} + r2", n, k) : fmt::format("r2 * {} + r1[{}]", n, n);
   const UOp kernel = parse(fmt::format(
@@ -32,8 +34,21 @@ std::string chosen(int64_t m, int64_t k, int64_t n, bool turned = false, int64_t
          %b = INDEX(PARAM(; 2):float32*[{}], {}):float32
          SINK(END(STORE(INDEX(PARAM(; 0):float32*[{}], r0 * {} + r1), REDUCE(%a * %b, r2; {{op: ADD}})), r0, r1)))",
       m * k, m, k, k, k * n, second, m * n, n));
-  const std::optional<Optimisable> found = before_opts(kernel, machine(cores));
+  return before_opts(kernel, machine(cores));
+}
+std::string chosen(int64_t m, int64_t k, int64_t n, bool turned = false, int64_t cores = 1) {
+  const std::optional<Optimisable> found = optimisable(m, k, n, turned, cores);
   return found ? to_text(found->chosen) : "none";
+}
+
+// What is chosen and does not apply would be left out, with all behind it.
+TEST(Heuristic, WhatIsChosenApplies) {
+  for (const int64_t n : {100, 512, 1000, 2048, 4096, 5000, 8192, 16384})
+    for (const int64_t cores : {1, 2, 8}) {
+      const std::optional<Optimisable> found = optimisable(n, n, n, false, cores);
+      ASSERT_TRUE(found);
+      EXPECT_NO_THROW((void)apply_opts(found->program, found->chosen, found->spec)) << n << " on " << cores;
+    }
 }
 
 TEST(Heuristic, ColumnsThatFitTheSecondCacheArePacked) {
