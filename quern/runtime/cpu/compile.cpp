@@ -147,6 +147,13 @@ void spread_conditions(llvm::Module& module) {
   }
 }
 
+// A vector that is made element by element.
+bool is_made_of_nothing(const llvm::InsertElementInst* insert) {
+  const llvm::Value* v = insert;
+  while (const auto* const inner = llvm::dyn_cast<llvm::InsertElementInst>(v)) v = inner->getOperand(0);
+  return llvm::isa<llvm::UndefValue>(v);
+}
+
 // One bool of a vector of bools that is set: where the vector is a comparison, LLVM 19 may forget it when it
 // makes a mask register of it. As arithmetic it does not.
 void insert_conditions(llvm::Module& module) {
@@ -155,8 +162,7 @@ void insert_conditions(llvm::Module& module) {
     for (llvm::Instruction& i : llvm::instructions(function))
       if (auto* const insert = llvm::dyn_cast<llvm::InsertElementInst>(&i);
           insert != nullptr && insert->getType()->isIntOrIntVectorTy(1) &&
-          llvm::isa<llvm::ConstantInt>(insert->getOperand(2)) &&
-          !llvm::isa<llvm::UndefValue>(insert->getOperand(0)))
+          llvm::isa<llvm::ConstantInt>(insert->getOperand(2)) && !is_made_of_nothing(insert))
         found.push_back(insert);
   for (llvm::InsertElementInst* insert : found) {
     llvm::IRBuilder<> b(insert);
@@ -167,7 +173,8 @@ void insert_conditions(llvm::Module& module) {
     if (at >= others.size()) continue;
     others[at] = b.getFalse(), own[at] = b.getTrue();
     llvm::Value* set = b.CreateVectorSplat(type->getElementCount(), insert->getOperand(1));
-    llvm::Value* all = b.CreateOr(b.CreateAnd(insert->getOperand(0), llvm::ConstantVector::get(others)),
+    llvm::Value* before = b.CreateFreeze(insert->getOperand(0));  // what replaces a bool may replace no value
+    llvm::Value* all = b.CreateOr(b.CreateAnd(before, llvm::ConstantVector::get(others)),
                                   b.CreateAnd(set, llvm::ConstantVector::get(own)));
     insert->replaceAllUsesWith(all);
     insert->eraseFromParent();
