@@ -25,13 +25,8 @@ void measured(const std::string& name, double value, const char* unit) {
 
 DeviceSpec device() {
   return {.name = "GPU",
-          .compute_units = 108,
-          .threads_per_unit = 1024,
-          .workgroup_threads = 256,
-          .warp = 32,
-          .local_bytes = 48 << 10,
-          .registers = 255,
-          .l2_bytes = 40 << 20};
+          .parallel = {.cores = 108, .threads_per_core = 1024, .workgroup = 256, .warp = 32},
+          .memory = {.registers = 255, .thread_bytes = 0, .group_bytes = 48 << 10, .l2_bytes = 40 << 20}};
 }
 
 void run(const std::string& name, int64_t n) {

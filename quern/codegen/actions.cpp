@@ -90,10 +90,12 @@ bool is_split(OptKind kind) { return kind == OptKind::UPCAST || kind == OptKind:
 
 Opts actions(const UOp& program, const DeviceSpec& spec) {
   const Loops loops = loops_of(program);
-  const bool has_groups = spec.workgroup_threads > 1;
+  const Needs met = needs_met(spec);
+  const auto is_missing = [&](OptKind kind) { return need_of(kind) && !met.contains(*need_of(kind)); };
   const Ints read = arguments_read(program);
   Opts list;
   const auto add = [&](OptKind kind, size_t axis, std::span<const int64_t> amounts) {
+    if (is_missing(kind)) return;
     for (const int64_t n : amounts) list.push_back({kind, static_cast<int64_t>(axis), n});
   };
   const auto add_all = [&](OptKind kind, size_t axis) { add(kind, axis, amounts(kind)); };
@@ -102,19 +104,19 @@ Opts actions(const UOp& program, const DeviceSpec& spec) {
   for (size_t i = 0; i < loops.size(); i++) {
     const bool is_output = i < outputs, is_reduce = !is_output && i < before_rows;
     add_all(is_reduce ? OptKind::UNROLL : OptKind::UPCAST, i);
-    if (!has_groups) add_all(OptKind::PADTO, i);
+    add_all(OptKind::PADTO, i);
     for (size_t k = i + 1; k < (is_output ? outputs : is_reduce ? before_rows : 0); k++)
       add_one(OptKind::SWAP, i, static_cast<int64_t>(k));
-    if (has_groups && is_output) add_all(OptKind::LOCAL, i);
-    if (has_groups && is_reduce) add_all(OptKind::GROUP, i);
-    if (has_groups && is_reduce) add_all(OptKind::GROUPTOP, i);
-    if (has_groups || (!is_output && !is_reduce)) continue;
-    for (int64_t threads = is_output ? spec.compute_units : 1; threads > 1; threads /= 2)
+    if (is_output) add_all(OptKind::LOCAL, i);
+    if (is_reduce) add_all(OptKind::GROUP, i);
+    if (is_reduce) add_all(OptKind::GROUPTOP, i);
+    if (!is_output && !is_reduce) continue;
+    for (int64_t threads = is_output ? spec.parallel.cores : 1; threads > 1; threads /= 2)
       add_one(OptKind::THREAD, i, threads);
     add_all(OptKind::BLOCK, i);
     for (const int64_t argument : read) add_one(OptKind::PACK, i, argument);
   }
-  if (has_groups) list.push_back({OptKind::NOLOCALS, 0, 0});
+  if (!is_missing(OptKind::NOLOCALS)) list.push_back({OptKind::NOLOCALS, 0, 0});
   return list;
 }
 

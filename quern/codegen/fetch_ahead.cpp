@@ -76,11 +76,11 @@ class LoadFinder {
     const UOp& memory = storage_of(load.src(0));
     if (memory.op() != Op::PARAM || load.src().size() > 1 || has_gate(index_of_address(load.src(0)))) return;
     const wide bytes = memory.dtype().base().bytes();
-    if (memory.dtype().size() * bytes < spec_.l2_bytes) return;
+    if (memory.dtype().size() * bytes < spec_.memory.l2_bytes) return;
     const std::optional<LoadedRow> row = row_of(load);
     if (!row) return;
     const wide length = row->stride * steps(row->along) * bytes;
-    if (length >= kShortestRow && length * 4 <= spec_.l2_bytes) reads_.push_back({load, memory, *row});
+    if (length >= kShortestRow && length * 4 <= spec_.memory.l2_bytes) reads_.push_back({load, memory, *row});
   }
 
   // Those in which something is needed that `range` was reduced to.

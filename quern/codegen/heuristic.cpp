@@ -22,7 +22,7 @@ Chooser::Chooser(const UOp& program, const DeviceSpec& spec)
     const DType d = u.op() == Op::STORE ? u.src(1).dtype() : u.dtype();
     bytes = std::max(bytes, d.is_float() ? std::max<int64_t>(4, d.bytes()) : d.bytes());
   }
-  width_ = spec.vector_bytes / bytes;
+  width_ = spec.parallel.vector_bytes / bytes;
 }
 
 Opts Chooser::run() {
@@ -54,7 +54,7 @@ void Chooser::choose_threads() {
     for (const UOp& r : u.ranges()) times *= std::max(1.0, static_cast<double>(r.src(0).vmax()));
     if (is_elementwise(u.op()) || u.op() == Op::LOAD || u.op() == Op::STORE) steps += times;
   }
-  const int64_t threads = std::min(spec_.compute_units, static_cast<int64_t>(steps / kStepsOfThread));
+  const int64_t threads = std::min(spec_.parallel.cores, static_cast<int64_t>(steps / kStepsOfThread));
   if (threads < 2) return;
   UOps candidates = loops_.outputs;
   const UOp packed = width_ > 1 && main_ ? find_columns().packed : UOp();
@@ -117,7 +117,7 @@ bool Chooser::is_reused(const UOp& along, const UOp& other) const {
 }  // namespace heuristic
 
 Opts choose_opts(const UOp& program, const DeviceSpec& spec) {
-  if (spec.workgroup_threads > 1) return choose_workgroup_opts(program, spec);
+  if (spec.has_workgroups()) return choose_workgroup_opts(program, spec);
   return heuristic::Chooser(program, spec).run();
 }
 

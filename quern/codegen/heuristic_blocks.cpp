@@ -40,19 +40,20 @@ bool Chooser::in_blocks(const Columns& of) {
   if (!row || !packed || main_ranges_.size() != 1) return false;
   const UOp &reduced = main_ranges_[0], rows_of = other_operand(row, column);
   const auto [w, all, multiple] = padded(column);
-  const int64_t bytes = packed.dtype().bytes(), cache = spec_.l2_bytes * 5 / 8;
+  const int64_t bytes = packed.dtype().bytes(), cache = spec_.memory.l2_bytes * 5 / 8;
   if (cache / bytes / std::max<int64_t>(1, size(reduced)) / w >= kShort) return false;
   if (!rows_of && size(row) > kRowsUnpacked) return false;
   // the sums wait in the order of what is stored: else they would be no vectors
   if (!is_stored_along(column)) return false;
   const Tile t = tile(size(row), all, 1);
   const int64_t k =
-      divisor(size(reduced), std::max(kGoodBlock, spec_.l1_bytes / 2 / (t.columns * w * bytes)));
+      divisor(size(reduced), std::max(kGoodBlock, spec_.memory.l1_bytes / 2 / (t.columns * w * bytes)));
   if (k < kLeastBlock || k == size(reduced) || all * w < kLeastColumns) return false;
   const int64_t row_tiles = rounded_up(size(row), t.rows) / t.rows, sum_bytes = main_.dtype().bytes();
-  const Split columns = split(all / t.columns, std::min(spec_.l3_bytes / 2 / (row_tiles * t.rows * sum_bytes),
-                                                        spec_.l3_bytes / 8 / (k * bytes)) /
-                                                   (t.columns * w));
+  const Split columns =
+      split(all / t.columns, std::min(spec_.memory.l3_bytes / 2 / (row_tiles * t.rows * sum_bytes),
+                                      spec_.memory.l3_bytes / 8 / (k * bytes)) /
+                                 (t.columns * w));
   const Split rows = split(row_tiles, std::max(kLeastTiles, cache / (k * bytes) / t.rows));
   const bool blocks_of_columns = columns.each < columns.all;
   const bool blocks_of_rows = rows_of && rows.each < rows.all && rows.each >= kLeastTiles;

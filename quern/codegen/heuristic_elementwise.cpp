@@ -36,7 +36,8 @@ void Chooser::lanes_of_outputs(const UOps& candidates) {
   for (const UOp& r : candidates)
     for (const Access& a : loads_)
       if (!same(r, best) && a.is_neighbours(r) && a.uses(best) && !a.is_neighbours(best)) {
-        const int64_t line = divisor(vectors(best), std::max<int64_t>(1, kCacheLine / spec_.vector_bytes));
+        const int64_t line =
+            divisor(vectors(best), std::max<int64_t>(1, kCacheLine / spec_.parallel.vector_bytes));
         const int64_t lines = vectors(best) / line, block = divisor(lines, kLinesAtOnce);
         add(OptKind::UPCAST, best, line);
         if (block < lines && is_around_all(best)) add(OptKind::BLOCK, best, block);

@@ -25,9 +25,9 @@ constexpr int64_t kLongReduce = 128;  // for each store
 Chooser::Tile Chooser::tile(int64_t rows, int64_t columns, int64_t others) const {
   Tile best;
   double most = 0;
-  for (int64_t c = 1; c <= std::min(columns, spec_.registers); c++)
-    for (int64_t o = 1; o <= std::min(others, spec_.registers / c); o++)
-      for (int64_t r = 1; r * c * o + std::min(r, c * o) + kPassing <= spec_.registers; r++) {
+  for (int64_t c = 1; c <= std::min(columns, spec_.memory.registers); c++)
+    for (int64_t o = 1; o <= std::min(others, spec_.memory.registers / c); o++)
+      for (int64_t r = 1; r * c * o + std::min(r, c * o) + kPassing <= spec_.memory.registers; r++) {
         if (columns % c != 0 || others % o != 0) continue;
         const auto work = static_cast<double>(r * c * o), loaded = static_cast<double>(r + c * o);
         double used = static_cast<double>(rows) / static_cast<double>(rounded_up(rows, r));
@@ -174,7 +174,7 @@ double Chooser::copied_elements(const UOp& load) const {
 Chooser::Block Chooser::block(const UOp& packed, const UOp& column) {
   const auto [w, all, multiple] = padded(column);
   if (all * w != size(column)) add(OptKind::PADTO, column, multiple);
-  const int64_t most = spec_.l2_bytes * 5 / 8 / packed.dtype().bytes() / reduced_elements(packed) / w;
+  const int64_t most = spec_.memory.l2_bytes * 5 / 8 / packed.dtype().bytes() / reduced_elements(packed) / w;
   Block result;
   // for few rows the copying takes longest: it reads longer pieces
   const int64_t least = times_read(packed) <= kFewRows ? kFewRowsVectors : kLeastVectors;

@@ -112,7 +112,7 @@ class Chooser {
         if (!best || size(r) > size(best)) best = r;
     if (!best) return;
     int64_t left = size(best);
-    const int64_t lanes = std::max<int64_t>(1, std::min<int64_t>(16, spec_.vector_bytes) / bytes_);
+    const int64_t lanes = std::max<int64_t>(1, std::min<int64_t>(16, spec_.parallel.vector_bytes) / bytes_);
     const auto gate_varies = [&](const UOp& a) {
       const UOp& index = index_of_address(a.src(0));
       return has_gate(index) && is_open(gate_of(index), best);
@@ -137,7 +137,7 @@ class Chooser {
     double outputs = 1;
     for (const UOp& r : loops_.outputs) outputs *= static_cast<double>(r.src(0).vmax());
     return outputs / static_cast<double>(in_one) >=
-           static_cast<double>(spec_.compute_units * spec_.threads_per_unit);
+           static_cast<double>(spec_.parallel.cores * spec_.parallel.threads_per_core);
   }
 
   // The reduce that most is done in.
@@ -185,7 +185,8 @@ class Chooser {
       return unroll_small();
     }
     int64_t columns = size(column), rows = size(row);
-    if (outputs_ >= static_cast<double>(kTile * kTile * spec_.compute_units * spec_.threads_per_unit)) {
+    if (outputs_ >=
+        static_cast<double>(kTile * kTile * spec_.parallel.cores * spec_.parallel.threads_per_core)) {
       if (const int64_t n = divisor(columns, kTile); add(OptKind::UPCAST, column, n)) columns /= n;
       if (const int64_t n = divisor(rows, kTile); add(OptKind::UPCAST, row, n)) rows /= n;
     }
@@ -194,7 +195,7 @@ class Chooser {
     unroll_small();
   }
 
-  bool few_outputs() const { return outputs_ < static_cast<double>(kThreads * spec_.compute_units); }
+  bool few_outputs() const { return outputs_ < static_cast<double>(kThreads * spec_.parallel.cores); }
 
   // The threads of a workgroup share the reduce.
   void group() {

@@ -59,7 +59,7 @@ class RowFinder {
       const UOp now = same(u, range) ? other : changed ? u.with_src(sources) : UOp();
       if (!now || !nodes_.contains(now)) continue;
       there.emplace(u, now);
-      const bool fits = steps(range) * u.dtype().bytes() * 2 <= spec_.l1_bytes;
+      const bool fits = steps(range) * u.dtype().bytes() * 2 <= spec_.memory.l1_bytes;
       if (!is_elementwise(u.op()) || !costs_much(u, range) || !fits || u.dtype().is_index()) continue;
       if (row.again.empty() || !same(row.again.back().first, other)) {
         if (row.value && !same(row.value, u)) continue;  // a third loop wants the same value

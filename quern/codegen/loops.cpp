@@ -156,6 +156,8 @@ double steps_of(const UOp& program) {
 }
 
 // GLOBAL n  ->  THREAD t around a loop over its share.
+}  // namespace
+
 UOp spread_over_threads(const UOp& program, const DeviceSpec& spec) {
   const UOp range = independent_loop(program);
   if (!range || !range.src(0).is_int_const()) return program;
@@ -169,8 +171,8 @@ UOp spread_over_threads(const UOp& program, const DeviceSpec& spec) {
   const auto n = static_cast<int64_t>(range.src(0).int_value());
   const double work = steps_of(program) / kStepsOfThread;
   const int64_t parts =
-      std::min({n, spec.compute_units * kPartsOfThread, static_cast<int64_t>(std::min(work, 1e9))});
-  if (has_threads || spec.compute_units < 2 || parts < 2) return program;
+      std::min({n, spec.parallel.cores * kPartsOfThread, static_cast<int64_t>(std::min(work, 1e9))});
+  if (has_threads || spec.parallel.cores < 2 || parts < 2) return program;
   const int64_t share = (n + parts - 1) / parts, threads = (n + share - 1) / share;
   const UOp thread = UOp::range(threads, range.arg().range().id, AxisKind::THREAD);
   const UOp count = n % share == 0 ? UOp::index(share) : quern::min(UOp::index(share), n - thread * share);
@@ -188,8 +190,6 @@ UOp spread_over_threads(const UOp& program, const DeviceSpec& spec) {
     return u.with_src(now);
   });
 }
-
-}  // namespace
 
 UOp simplify_loops(const UOp& program, OpSet of) {
   std::unordered_map<UOp, int> closers;  // how many loop nodes close a range
@@ -216,18 +216,19 @@ UOp simplify_loops(const UOp& program, OpSet of) {
   });
 }
 
+UOp barriers_to_loops(const UOp& program) {
+  if (!program.ops_below().contains(Op::BARRIER)) return program;
+  return rebuild(program, [](const UOp& u, const UOps& sources) -> UOp {
+    return u.op() == Op::BARRIER && !sources.empty() ? barrier_to_loop(sources) : UOp();
+  });
+}
+
 UOp kinds_to_loops(const UOp& program, const DeviceSpec& spec) {
-  const bool workgroups = spec.workgroup_threads > 1;
-  UOp result = program;
-  if (!workgroups && program.ops_below().contains(Op::BARRIER))
-    result = rebuild(result, [](const UOp& u, const UOps& sources) -> UOp {
-      return u.op() == Op::BARRIER && !sources.empty() ? barrier_to_loop(sources) : UOp();
-    });
-  if (!workgroups) result = spread_over_threads(result, spec);
-  return rebuild(result, [&](const UOp& u, const UOps& sources) -> UOp {
+  return rebuild(program, [&](const UOp& u, const UOps& sources) -> UOp {
     if (u.op() != Op::RANGE) return {};
     const RangeArg arg = u.arg().range();
-    return UOp::make(Op::RANGE, u.dtype(), sources, RangeArg{arg.id, kind_on(arg.kind, workgroups)});
+    return UOp::make(Op::RANGE, u.dtype(), sources,
+                     RangeArg{arg.id, kind_on(arg.kind, spec.has_workgroups())});
   });
 }
 

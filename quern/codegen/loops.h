@@ -10,9 +10,14 @@ namespace quern {
 // steps. Only the loops of these nodes are looked at.
 UOp simplify_loops(const UOp& program, OpSet of = {Op::END, Op::REDUCE});
 
-// Kinds of loops that were not expanded, and those that the device does not have, become plain loops; a
-// BARRIER of threads that are steps of a loop ends that loop. A GLOBAL loop around all of a kernel is shared
-// by the threads of a device without workgroups, if there is enough to do.
+// Threads of a workgroup are steps of a loop where cores run loops: what they do before a BARRIER is a loop,
+// and what follows is another.
+UOp barriers_to_loops(const UOp& program);
+
+// A GLOBAL loop around all of a kernel is shared by the threads of the cores, if there is enough to do.
+UOp spread_over_threads(const UOp& program, const DeviceSpec& spec);
+
+// Kinds of loops that were not expanded, and those that the device does not have, become plain loops.
 UOp kinds_to_loops(const UOp& program, const DeviceSpec& spec);
 
 // END(x, r0, r1)  ->  END(END(x, r1), r0). A RANGE that several ENDs close: accumulations that do not depend

@@ -30,6 +30,7 @@
 #include "quern/codegen/workgroups.h"
 #include "quern/ir/env.h"
 #include "quern/ir/node_map.h"
+#include "quern/ir/pass.h"
 #include "quern/ir/spec.h"
 #include "quern/ir/symbolic.h"
 
@@ -37,9 +38,19 @@ namespace quern {
 
 namespace {
 
+// What the passes may ask for, while a kernel becomes loops, and behind that.
+struct Simplifying {
+  Needs met;
+};
+struct Lowering {
+  DeviceSpec device;  // as the kernel sees it: without workgroups if its steps have to stay in order
+  Rounding rounding = Rounding::each;
+  Needs met = {};
+};
+
 void refuse_what_the_device_lacks(const UOp& kernel, const DeviceSpec& spec) {
   OpSet lacking = {Op::WMMA, Op::UNROLL, Op::CONTRACT};
-  if (spec.workgroup_threads <= 1) lacking.insert(Op::SPECIAL);
+  if (!spec.has_workgroups()) lacking.insert(Op::SPECIAL);
   const OpSet found = kernel.ops_below() & lacking;
   if (!found.empty()) throw Error(fmt::format("kernel: {} cannot run {}", spec.name, name(found.first())));
   if (spec.has_float64) return;
@@ -68,145 +79,249 @@ Opts given_opts(const UOp& kernel, OptChoice choice) {
   return parse_opts(env::OPTS());
 }
 
-// Of opts that were chosen, those that do not apply after all are left out, with all behind them.
-UOp applied(const UOp& program, Opts& opts, const DeviceSpec& spec, bool chosen) {
+Opts opts_of(const UOp& program) {
+  if (program.arg().none() || program.arg().kernel().opts.empty()) return {};
+  return parse_opts(fmt::format("{}", fmt::join(program.arg().kernel().opts, " ")));
+}
+
+// ---- the kernel as loops
+
+const Pass<Simplifying> kSimplifying[] = {
+    {"addresses",
+     "codegen/addresses",
+     {},
+     nullptr,
+     [](const UOp& u, const Simplifying&) { return to_addresses(u); },
+     "memory is read by LOAD and written by STORE, through addresses with one index"},
+    {"simplify", "ir/symbolic", {}, &symbolic, nullptr, "index arithmetic is simple, gates are outermost"},
+    {"double gates",
+     "codegen/addresses",
+     {},
+     nullptr,
+     [](const UOp& u, const Simplifying&) { return without_double_gates(u); },
+     "a LOAD that is 0 where its gate is closed has no WHERE that says so again"},
+    {"merge loops",
+     "codegen/loops",
+     {},
+     nullptr,
+     [](const UOp& u, const Simplifying&) { return simplify_loops(u); },
+     "loops that are used as one are one"},
+    {"check kinds",
+     "codegen/given_kinds",
+     {},
+     nullptr,
+     [](const UOp& u, const Simplifying&) {
+       check_given_kinds(u);
+       return u;
+     },
+     "ranges to which the user gave a kind compute what loops compute; others are refused"},
+};
+const Stage<Simplifying> kAddresses{"addresses", Level::kernel, kSimplifying};
+
+// ---- from loops to a program
+
+// Opts that were chosen here and do not apply after all are left out, with all behind them.
+UOp split_loops(const UOp& program, const Lowering& context) {
+  Opts opts = opts_of(program);
   for (;;) {
     try {
-      return apply_opts(program, opts, spec);
+      return opts.empty() ? with_opts(program, {})
+                          : with_opts(apply_opts(program, opts, context.device), opts);
     } catch (const InternalError&) {
       throw;
     } catch (const Error&) {
-      if (!chosen || opts.empty()) throw;
+      if (!context.met.contains(Need::free_choice) || opts.empty()) throw;
       opts.pop_back();
     }
   }
 }
 
-UOp with_opts_told(const UOp& program, const Opts& opts) {
-  return opts.empty() ? program : with_opts(program, opts);
+UOp with_chosen_opts(const UOp& program, const Lowering& context) {
+  const std::optional<uint64_t> seed = random_seed();
+  return with_opts(program,
+                   seed ? random_opts(program, context.device, *seed) : choose_opts(program, context.device));
 }
 
-// Memory is read by LOADs and written through addresses, each of which has one index; index arithmetic and
-// loops are as simple as they get; gates are outermost in their index.
-UOp simplified(const UOp& kernel) {
-  const UOp program = graph_rewrite(to_addresses(kernel), symbolic, {.name = "simplify kernel"});
-  return simplify_loops(without_double_gates(program));
+UOp without_missing_functions(const UOp& program, const Lowering& context) {
+  const Rules& functions = context.rounding == Rounding::each ? transcendental
+                           : context.device.has_exp2          ? transcendental_but_exp2
+                                                              : transcendental_fused;
+  return graph_rewrite(program, functions, {.name = "functions in arithmetic"});
 }
 
-// What is done before loops are split. `any_loops`: opts are not given yet, so loops may become others.
-UOp before_splits(UOp program, const DeviceSpec& spec, bool any_loops) {
-  // EXP2 knows where its argument is not above 0
-  program = mark_not_positive(program);
-  if (spec.workgroup_threads > 1) return program;
-  // what costs much and several loops need is computed once
-  program = keep_rows(program, spec);
-  // rows of memory are gone along, also where sums go across
-  return any_loops ? sum_rows(program, spec) : program;
+// A pass that nobody gives opts for does nothing without them.
+template <UOp (*kRun)(const UOp&)>
+UOp if_split(const UOp& program, const Lowering&) {
+  return opts_of(program).empty() ? program : kRun(program);
+}
+
+// clang-format off
+const Pass<Lowering> kSplitting[] = {
+    {"signs", "codegen/not_positive", {Need::splittable_loops}, nullptr,
+     [](const UOp& u, const Lowering&) { return mark_not_positive(u); },
+     "EXP2 of x less the greatest x is marked: it takes fewer steps"},
+    {"near rows", "codegen/keep", {Need::splittable_loops, Need::near_memory}, nullptr,
+     [](const UOp& u, const Lowering& c) { return keep_rows(u, c.device); },
+     "what costs much (EXP2, LOG2, SIN, POW) and two loops of as many steps need goes through near memory"},
+    {"row sums", "codegen/sum_rows", {Need::splittable_loops, Need::near_memory, Need::free_loops}, nullptr,
+     [](const UOp& u, const Lowering& c) { return sum_rows(u, c.device); },
+     "sums across rows that are far apart go along them, and stand in near memory"},
+    {"choose opts", "codegen/heuristic", {Need::splittable_loops, Need::free_choice}, nullptr, with_chosen_opts,
+     "the kernel's argument has its opts"},
+    {"split loops", "codegen/opt", {}, nullptr, split_loops,
+     "loops are split and have their kinds, as the opts say"},
+    {"simplify split loops", "ir/symbolic", {}, nullptr,
+     if_split<[](const UOp& u) { return graph_rewrite(u, symbolic, {.name = "simplify split loops"}); }>,
+     "index arithmetic is simple again"},
+    {"merge split loops", "codegen/loops", {}, nullptr,
+     if_split<[](const UOp& u) { return simplify_loops(u, {Op::REDUCE}); }>,
+     "what is packed is read in order"},
+};
+const Stage<Lowering> kOpts{"opts", Level::kernel, kSplitting};
+
+const Pass<Lowering> kLowering[] = {
+    {"expand", "codegen/expand", {}, nullptr, [](const UOp& u, const Lowering&) { return expand(u); },
+     "UPCAST and UNROLL are lanes or copies"},
+    {"transpose loads", "codegen/transpose_loads", {Need::cores}, nullptr,
+     [](const UOp& u, const Lowering&) { return transpose_loads(u); },
+     "squares that are read across lanes are read along memory, and transposed in registers"},
+    {"streams", "codegen/stream", {Need::splittable_loops, Need::cached_stores}, nullptr,
+     [](const UOp& u, const Lowering& c) { return mark_streams(u, c.device); },
+     "stores of whole lines are marked to go past the caches, if the kernel's memory is larger than the last of them"},
+    {"fetch ahead", "codegen/fetch_ahead", {Need::splittable_loops, Need::cached_stores}, nullptr,
+     [](const UOp& u, const Lowering& c) { return fetch_ahead(u, c.device); },
+     "where rows are gone over twice, loads of the second time are marked to fetch the next row"},
+    {"workgroups", "codegen/workgroups", {Need::workgroups}, nullptr,
+     [](const UOp& u, const Lowering& c) { return ranges_to_workgroups(u, c.device); },
+     "GLOBAL, LOCAL and GROUP_REDUCE ranges are SPECIALs, reduces of threads go through LOCAL memory"},
+    {"simplify workgroups", "ir/symbolic", {Need::workgroups}, &symbolic, nullptr, "index arithmetic is simple again"},
+    {"barriers to loops", "codegen/loops", {Need::cores}, nullptr,
+     [](const UOp& u, const Lowering&) { return barriers_to_loops(u); },
+     "what threads do before a BARRIER is a loop, and what follows is another"},
+    {"threads", "codegen/loops", {Need::cores}, nullptr,
+     [](const UOp& u, const Lowering& c) { return spread_over_threads(u, c.device); },
+     "a GLOBAL loop around all of a kernel is shared by the cores' threads"},
+    {"kinds", "codegen/loops", {}, nullptr,
+     [](const UOp& u, const Lowering& c) { return kinds_to_loops(u, c.device); },
+     "what was not expanded, or the device lacks, is a plain loop"},
+    {"sums in parts", "codegen/sum_parts", {Need::float_order}, nullptr,
+     [](const UOp& u, const Lowering&) { return sums_in_parts(u); },
+     "long sums of floats are sums of as many parts as parts have steps, so that errors grow with the root of the length"},
+    {"accumulators", "codegen/accumulate", {}, nullptr,
+     [](const UOp& u, const Lowering& c) { return reduces_to_accumulators(u, c.rounding); },
+     "no REDUCE: registers, set before a loop, combined in it, read behind it"},
+    {"alternatives", "codegen/addresses", {}, nullptr,
+     [](const UOp& u, const Lowering&) { return gates_to_alternatives(u); },
+     "a gated LOAD has a value for where the gate is closed; what is never stored is gone"},
+    {"separate loops", "codegen/separate_loops", {}, nullptr,
+     [](const UOp& u, const Lowering&) { return separate_loops(u); },
+     "every RANGE has one END and every END one RANGE; accumulations over one range are one loop"},
+    {"inner threads", "codegen/separate_loops", {}, nullptr,
+     [](const UOp& u, const Lowering&) { return inner_threads_to_loops(u); },
+     "a THREAD range is around all of the kernel"},
+    {"wide addresses", "codegen/index_dtype", {Need::address_integers}, nullptr,
+     [](const UOp& u, const Lowering&) { return addresses_in_64_bits(u); }, "sums that are addresses are int64"},
+    {"indices", "codegen/index_dtype", {}, nullptr,
+     [](const UOp& u, const Lowering&) { return index_to_integers(u); },
+     "no dtype index: int32 where bounds allow it, else int64"},
+    {"narrow floats", "codegen/narrow_floats", {}, nullptr,
+     [](const UOp& u, const Lowering& c) { return narrow_floats_to_wide(u, c.device); },
+     "floats that the device does not compute with are bits in memory and float32 in registers"},
+    {"functions", "codegen/transcendental", {}, nullptr, without_missing_functions,
+     "EXP2, LOG2, SIN of float32 are arithmetic"},
+    {"decompose", "codegen/decompose", {}, &decompositions, nullptr,
+     "no op that means something else, or nothing, in hardware"},
+};
+// clang-format on
+const Stage<Lowering> kProgram{"program", std::nullopt, kLowering};
+
+// A kernel as loops, and what the passes that follow may do with it.
+struct Loop {
+  UOp program;
+  Lowering context;
+};
+
+// What is asked of the kernel here is asked of the loops as they were scheduled: memory of its own, which
+// later passes add, is theirs.
+Loop to_loops(const UOp& kernel, const DeviceSpec& device, OptChoice choice) {
+  if (kernel.op() != Op::SINK)
+    throw Error(fmt::format("code is generated from kernels, SINKs; given {}", name(kernel.op())));
+  check_boundary(kernel, Level::kernel, "schedule");
+  refuse_what_the_device_lacks(kernel, device);
+  UOp program = run_passes(kAddresses, kernel, Simplifying{});
+  const bool in_order = device.has_workgroups() && !must_be_in_order(program).empty();
+  const std::string untouchable = not_optimisable(program);
+  const Opts opts = given_opts(kernel, choice);
+  if (!opts.empty() && !untouchable.empty())
+    throw Error(fmt::format("{} does not apply: {}", opts[0].text(), untouchable));
+  const bool optimised = choice != OptChoice::given && !env::NOOPT();
+  Lowering context{.device = in_order ? device.one_thread() : device};
+  context.met = needs_met(context.device);
+  context.met.set(Need::splittable_loops, optimised && untouchable.empty());
+  context.met.set(Need::free_loops, choice == OptChoice::searched || opts.empty());
+  context.met.set(Need::free_choice, choice == OptChoice::best && opts.empty() && !in_order);
+  context.met.set(Need::float_order, optimised);
+  context.rounding = optimised && device.has_fma ? Rounding::fused : Rounding::each;
+  return {with_opts(program, opts), context};
 }
 
 }  // namespace
 
 UOp with_opts(const UOp& kernel, const Opts& opts) {
   KernelArg arg = kernel.arg().none() ? KernelArg() : kernel.arg().kernel();
-  arg.opts.clear();
-  for (const Opt& opt : opts) arg.opts.push_back(opt.text());
+  Texts texts;
+  for (const Opt& opt : opts) texts.push_back(opt.text());
+  if (!kernel.arg().none() && texts == arg.opts) return kernel;
+  arg.opts = std::move(texts);
   return kernel.replace({.arg = arg});
 }
 
+std::vector<PassInfo> lowering_passes() {
+  std::vector<PassInfo> all = passes_of(kAddresses);
+  for (const Stage<Lowering>& stage : {kOpts, kProgram})
+    for (const PassInfo& p : passes_of(stage)) all.push_back(p);
+  return all;
+}
+
+UOp lower_until(const UOp& kernel, const DeviceSpec& device, std::string_view last, OptChoice choice) {
+  if (pass_named(kAddresses, last)) return run_passes(kAddresses, kernel, Simplifying{}, last);
+  const auto [loops, context] = to_loops(kernel, device, choice);
+  const UOp split = run_passes(kOpts, loops, context, last);
+  return pass_named(kOpts, last) ? split : run_passes(kProgram, split, context, last);
+}
+
+UOp lower_by(std::string_view name, const UOp& graph, const DeviceSpec& device) {
+  if (const auto* pass = pass_named(kAddresses, name))
+    return run_pass(kAddresses, *pass, graph, Simplifying{});
+  const Lowering context{.device = device, .rounding = device.has_fma ? Rounding::fused : Rounding::each};
+  for (const Stage<Lowering>& stage : {kOpts, kProgram})
+    if (const auto* pass = pass_named(stage, name)) return run_pass(stage, *pass, graph, context);
+  throw Error(fmt::format("there is no pass \"{}\"", name));
+}
+
 std::optional<Optimisable> before_opts(const UOp& kernel, const DeviceSpec& device) {
-  refuse_what_the_device_lacks(kernel, device);
-  UOp program = simplified(kernel);
-  const bool one_thread = device.workgroup_threads > 1 && !must_be_in_order(program).empty();
-  if (one_thread || !not_optimisable(program).empty()) return {};
-  program = before_splits(program, device, true);
-  Opts chosen = choose_opts(program, device);
-  (void)applied(program, chosen, device, true);
-  return Optimisable{program, device, chosen};
+  const auto [loops, context] = to_loops(with_opts(kernel, {}), device, OptChoice::best);
+  if (!context.met.contains_all({Need::splittable_loops, Need::free_choice})) return {};
+  const UOp chosen = run_passes(kOpts, loops, context, "choose opts");
+  return Optimisable{with_opts(chosen, {}), device, opts_of(split_loops(chosen, context))};
 }
 
 UOp lower_to_program(const UOp& kernel, const DeviceSpec& device, OptChoice choice) {
-  if (kernel.op() != Op::SINK)
-    throw Error(fmt::format("code is generated from kernels, SINKs; given {}", name(kernel.op())));
-  check_boundary(kernel, Level::kernel, "schedule");
-  refuse_what_the_device_lacks(kernel, device);
-  // loads, stores and addresses with one index; index arithmetic, gates and loops are simple
-  UOp program = simplified(kernel);
-  // kinds that the kernel's ranges were given are what loops are
-  check_given_kinds(program);
-  // one thread does all of it if it has to be done in order
-  DeviceSpec spec = device;
-  if (spec.workgroup_threads > 1 && !must_be_in_order(program).empty()) spec.workgroup_threads = 1;
-  const std::string untouchable = not_optimisable(program);
-  const bool optimised = choice != OptChoice::given && !env::NOOPT() && untouchable.empty();
-  Opts opts = given_opts(kernel, choice);
-  if (!opts.empty() && !untouchable.empty())
-    throw Error(fmt::format("{} does not apply: {}", opts[0].text(), untouchable));
-  // rows that several loops need are computed once, and gone along
-  if (optimised) {
-    const bool searched = choice == OptChoice::searched;  // by someone who saw these loops
-    program = before_splits(program, device, searched || opts.empty());
-  }
-  // loops are split and have their kinds
-  const bool chosen = optimised && choice == OptChoice::best && opts.empty() &&
-                      spec.workgroup_threads == device.workgroup_threads;
-  if (chosen) {
-    const std::optional<uint64_t> seed = random_seed();
-    opts = seed ? random_opts(program, spec, *seed) : choose_opts(program, spec);
-  }
-  if (!opts.empty()) {
-    program = graph_rewrite(applied(program, opts, spec, chosen), symbolic, {.name = "simplify split loops"});
-    program = simplify_loops(program, {Op::REDUCE});  // what is packed is read in order
-  }
-  // no UPCAST and UNROLL: lanes and copies
-  program = expand(with_opts_told(program, opts));
-  // vectors that are read across memory are read along it, and turned
-  if (spec.workgroup_threads <= 1) program = transpose_loads(program);
-  // stores go past the caches, if these are too small; rows are fetched before they are needed
-  if (optimised && spec.workgroup_threads <= 1) program = fetch_ahead(mark_streams(program, spec), spec);
-  // no ranges of workgroups and threads: hardware indices, and LOCAL memory for what threads reduce together
-  if (spec.workgroup_threads > 1)
-    program = graph_rewrite(ranges_to_workgroups(program, spec), symbolic, {.name = "simplify workgroups"});
-  program = kinds_to_loops(program, spec);
-  // long sums of floats are sums of sums
-  const bool in_order = choice == OptChoice::given || env::NOOPT();
-  if (!in_order) program = sums_in_parts(program);
-  // no REDUCE: registers that are accumulated into
-  const bool fused = spec.has_fma && !in_order;
-  program = reduces_to_accumulators(program, fused ? Rounding::fused : Rounding::each);
-  // a LOAD behind a gate has a value for where it is closed; what is never stored is gone
-  program = gates_to_alternatives(program);
-  // every RANGE is closed by one END, every END closes one RANGE
-  program = inner_threads_to_loops(separate_loops(program));
-  // no dtype index: int32 where it is enough, int64 elsewhere
-  if (spec.adds_addresses_in_64_bits) program = addresses_in_64_bits(program);
-  program = index_to_integers(program);
-  // no floats that the device does not compute with
-  program = narrow_floats_to_wide(program, spec);
-  // no function that the device does not have
-  const Rules& functions = !fused          ? transcendental
-                           : spec.has_exp2 ? transcendental_but_exp2
-                                           : transcendental_fused;
-  program = graph_rewrite(program, functions, {.name = "transcendental"});
-  // no op that means something else, or nothing, in hardware
-  program = graph_rewrite(program, decompositions, {.name = "decompose"});
+  const auto [loops, context] = to_loops(kernel, device, choice);
+  const UOp program = run_passes(kProgram, run_passes(kOpts, loops, context), context);
   check_boundary(program, Level::program, "lower");
   return program;
 }
 
 void check_given(const UOp& kernel, const DeviceSpec& device) {
-  const UOp program = simplified(kernel);
-  check_given_kinds(program);
+  const UOp program = run_passes(kAddresses, kernel, Simplifying{});
   const Opts opts = given_opts(kernel, OptChoice::given);
   if (opts.empty()) return;
   if (const std::string untouchable = not_optimisable(program); !untouchable.empty())
     throw Error(fmt::format("{} does not apply: {}", opts[0].text(), untouchable));
-  const bool of_groups = std::ranges::any_of(opts, [](const Opt& o) {
-    return o.kind == OptKind::LOCAL || o.kind == OptKind::GROUP || o.kind == OptKind::GROUPTOP ||
-           o.kind == OptKind::NOLOCALS;
-  });
-  DeviceSpec spec = device;
-  if (!of_groups) spec.workgroup_threads = 1;
-  (void)apply_opts(program, opts, spec);
+  const bool of_groups =
+      std::ranges::any_of(opts, [](const Opt& o) { return need_of(o.kind) == Need::workgroups; });
+  (void)apply_opts(program, opts, of_groups ? device : device.one_thread());
 }
 
 LinearProgram lower(const UOp& kernel, const DeviceSpec& spec, OptChoice choice) {
@@ -214,15 +329,11 @@ LinearProgram lower(const UOp& kernel, const DeviceSpec& spec, OptChoice choice)
   if (env::DEBUG() >= 5)
     std::fputs(fmt::format("scheduled\n{}\noptimised\n{}\n", kernel.text(), graph.text()).c_str(), stderr);
   LinearProgram program = linearize(graph);
-  if (spec.workgroup_threads > 1) add_barriers_to_loops(program);
+  if (spec.has_workgroups()) add_barriers_to_loops(program);
   if (env::SPEC() > 0) check(program);
-  const bool has_groups = spec.workgroup_threads > 1 && !kernel.ops_below().contains(Op::SPECIAL);
+  const bool has_groups = spec.has_workgroups() && !kernel.ops_below().contains(Op::SPECIAL);
   if (!program.opts.empty() || has_groups)
-    program.in_order = [kernel, spec] {
-      DeviceSpec one_thread = spec;
-      one_thread.workgroup_threads = 1;
-      return lower(with_opts(kernel, {}), one_thread);
-    };
+    program.in_order = [kernel, spec] { return lower(with_opts(kernel, {}), spec.one_thread()); };
   return program;
 }
 

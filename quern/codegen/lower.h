@@ -6,6 +6,7 @@
 #include "quern/codegen/opt.h"
 #include "quern/ir/device_spec.h"
 #include "quern/ir/linear.h"
+#include "quern/ir/pass_info.h"
 
 namespace quern {
 
@@ -21,6 +22,16 @@ UOp lower_to_program(const UOp& kernel, const DeviceSpec& device, OptChoice choi
 
 // The same, in line.
 LinearProgram lower(const UOp& kernel, const DeviceSpec& spec, OptChoice choice = OptChoice::given);
+
+// The passes that lowering runs, in order.
+std::vector<PassInfo> lowering_passes();
+
+// The kernel as the pass called `last` leaves it.
+UOp lower_until(const UOp& kernel, const DeviceSpec& device, std::string_view last,
+                OptChoice choice = OptChoice::best);
+
+// One pass alone, on a graph as the pass before it leaves it. An Error if there is none of this name.
+UOp lower_by(std::string_view pass, const UOp& graph, const DeviceSpec& device);
 
 // An Error unless the kinds of its ranges and the opts that the kernel was given can be what they say: for
 // devices that run kernels as they are.

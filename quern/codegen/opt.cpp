@@ -36,7 +36,7 @@ void add_once(UOps& list, const UOp& u) {
 class Application {
  public:
   Application(const UOp& program, const DeviceSpec& spec)
-      : program_(program), spec_(spec), loops_(loops_of(program)) {
+      : program_(program), spec_(spec), met_(needs_met(spec)), loops_(loops_of(program)) {
     walk(program, [&](const UOp& u) {
       if (u.op() == Op::RANGE) next_ = std::max(next_, u.arg().range().id + 1);
     });
@@ -47,6 +47,8 @@ class Application {
 
   void apply(const Opt& opt) {
     opt_ = opt;
+    if (const std::optional<Need> need = need_of(opt.kind); need && !met_.contains(*need))
+      refuse(why_missing(opt.kind));
     switch (opt.kind) {
       case OptKind::UPCAST: upcast(); return;
       case OptKind::UNROLL: unroll(); return;
@@ -63,7 +65,7 @@ class Application {
   }
 
   UOp finished() {
-    if (spec_.workgroup_threads > 1) check_local_bytes();
+    if (spec_.has_workgroups()) check_local_bytes();
     program_ = rows_for_each_copy(program_);
     for (const Opt& opt : packs_) {
       opt_ = opt;
@@ -94,9 +96,19 @@ class Application {
           bytes +=
               copies * local_bytes_to_combine(u.dtype(), static_cast<int64_t>(r.src(0).int_value()), threads);
     });
-    if (bytes > spec_.local_bytes)
+    if (bytes > spec_.memory.group_bytes)
       refuse(fmt::format("the kernel would need {} bytes of LOCAL memory, the device has {}", bytes,
-                         spec_.local_bytes));
+                         spec_.memory.group_bytes));
+  }
+
+  static const char* why_missing(OptKind kind) {
+    switch (kind) {
+      case OptKind::THREAD: return "the threads of this device are those of workgroups: use LOCAL";
+      case OptKind::BLOCK: return "what workgroups do is not in blocks: use LOCAL";
+      case OptKind::PADTO: return "loops are not padded in workgroups yet";
+      case OptKind::PACK: return "operands are not packed in workgroups yet";
+      default: return "the device has no workgroups";
+    }
   }
 
   [[noreturn]] void refuse(const std::string& why) const {
@@ -159,7 +171,6 @@ class Application {
   }
 
   void workgroup() {
-    if (spec_.workgroup_threads <= 1) refuse("the device has no workgroups");
     if (opt_.kind == OptKind::NOLOCALS) {
       if (threads_of(thread_slots(program_)) > 1) refuse("the kernel has threads already");
       no_locals_ = true;
@@ -170,9 +181,9 @@ class Application {
       local();
     else
       group();
-    if (const int64_t threads = threads_of(thread_slots(program_)); threads > spec_.workgroup_threads)
+    if (const int64_t threads = threads_of(thread_slots(program_)); threads > spec_.parallel.workgroup)
       refuse(fmt::format("the workgroup would have {} threads, the device has at most {}", threads,
-                         spec_.workgroup_threads));
+                         spec_.parallel.workgroup));
   }
 
   void local() {
@@ -212,7 +223,6 @@ class Application {
 
   // The outer part is that of the threads; it is outermost.
   void thread() {
-    if (spec_.workgroup_threads > 1) refuse("the threads of this device are those of workgroups: use LOCAL");
     if (threads_) refuse("the kernel has threads already");
     if (blocks_ > 0) refuse("the kernel has blocks already: threads are outside of these");
     const size_t i = loop_of_outputs();
@@ -224,7 +234,6 @@ class Application {
   // So many steps of the loop are a block, and the loop over blocks is around all loops but those over other
   // blocks.
   void block() {
-    if (spec_.workgroup_threads > 1) refuse("what workgroups do is not in blocks: use LOCAL");
     const size_t i = opt_.axis < std::ssize(left_) && is_reduce(static_cast<size_t>(opt_.axis))
                          ? loop_of_the_reduce()
                          : loop_of_outputs();
@@ -298,7 +307,6 @@ class Application {
 
   // The loop gets more steps, which do nothing.
   void pad() {
-    if (spec_.workgroup_threads > 1) refuse("loops are not padded in workgroups yet");
     const size_t i = loop(opt_.axis);
     const UOp old = left_[i];
     if (!old.src(0).is_int_const()) refuse(fmt::format("loop {} has a symbolic number of steps", opt_.axis));
@@ -331,7 +339,6 @@ class Application {
   }
 
   void pack() {
-    if (spec_.workgroup_threads > 1) refuse("operands are not packed in workgroups yet");
     if (opt_.axis >= std::ssize(left_)) refuse(fmt::format("there is no loop {}", opt_.axis));
     UOp read;
     walk(program_, [&](const UOp& u) {
@@ -405,6 +412,7 @@ class Application {
 
   UOp program_;
   const DeviceSpec& spec_;
+  const Needs met_;
   const Loops loops_;
   UOps left_;    // of each loop; none: nothing
   UOps outer_;   // of each loop, the loop over its blocks; none: it has none

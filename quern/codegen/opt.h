@@ -1,11 +1,13 @@
 // Optimisations as data: how the loops of a kernel are split, and what becomes of the parts.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "quern/ir/device_spec.h"
+#include "quern/ir/pass_info.h"
 #include "quern/ir/uop.h"
 
 namespace quern {
@@ -39,8 +41,9 @@ struct Opt {
 using Opts = std::vector<Opt>;
 
 std::string_view name(OptKind kind);
-std::string to_text(const Opts& opts);   // "UPCAST(0, 8) UNROLL(2, 4)"
-Opts parse_opts(std::string_view text);  // an Error says what is wrong with which of them
+std::optional<Need> need_of(OptKind kind);  // what the device must have for it
+std::string to_text(const Opts& opts);      // "UPCAST(0, 8) UNROLL(2, 4)"
+Opts parse_opts(std::string_view text);     // an Error says what is wrong with which of them
 
 // The loops of a kernel by their numbers: RANGEs.
 struct Loops {

@@ -36,6 +36,20 @@ int64_t number(std::string_view text, std::string_view all) {
 
 std::string_view name(OptKind kind) { return kNames[static_cast<int>(kind)]; }
 
+std::optional<Need> need_of(OptKind kind) {
+  switch (kind) {
+    case OptKind::LOCAL:
+    case OptKind::GROUP:
+    case OptKind::GROUPTOP:
+    case OptKind::NOLOCALS: return Need::workgroups;
+    case OptKind::THREAD:
+    case OptKind::BLOCK:
+    case OptKind::PADTO: return Need::cores;
+    case OptKind::PACK: return Need::near_memory;
+    default: return {};
+  }
+}
+
 std::string Opt::text() const {
   if (kind == OptKind::NOLOCALS) return std::string(name(kind));
   return fmt::format("{}({}, {})", name(kind), axis, amount);

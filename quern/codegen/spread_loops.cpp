@@ -57,13 +57,13 @@ UOp split_long_ranges(UOp program, const DeviceSpec& spec) {
   UOps ranges;
   walk(program, [&](const UOp& u) {
     if (u.op() == Op::RANGE && is_of_threads(u) && u.src(0).is_int_const() &&
-        u.src(0).int_value() > spec.workgroup_threads)
+        u.src(0).int_value() > spec.parallel.workgroup)
       ranges.push_back(u);
   });
   int64_t next = free_number(program);
   for (const UOp& r : ranges) {
     const auto size = static_cast<int64_t>(r.src(0).int_value());
-    int64_t threads = spec.workgroup_threads;
+    int64_t threads = spec.parallel.workgroup;
     while (size % threads != 0) threads--;
     const RangeArg arg = r.arg().range();
     const UOp outer = UOp::range(size / threads, arg.id,
@@ -131,7 +131,7 @@ UOp spread_loops(const UOp& program, const UOps& global, const DeviceSpec& spec)
     threads = std::max(
         threads,
         static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::min(most_steps(r), kMostThreads)))));
-  while (threads > spec.workgroup_threads) threads /= 2;
+  while (threads > spec.parallel.workgroup) threads /= 2;
   if (threads == 1) return program;
   const UOp thread = UOp::range(threads, free_number(program), AxisKind::LOCAL);
   UOp result = program;

@@ -35,10 +35,10 @@ UOp mark_streams(const UOp& program, const DeviceSpec& spec) {
     if (u.op() == Op::PARAM) bytes += wide{u.dtype().size()} * u.dtype().base().bytes();
     if (u.op() == Op::LOAD) read.insert(storage_of(u.src(0)));
     if (u.op() == Op::STORE && u.src().size() == 2 && storage_of(u.src(0)).op() == Op::PARAM &&
-        !has_gate(index_of_address(u.src(0))) && u.src(1).dtype().bytes() == spec.vector_bytes)
+        !has_gate(index_of_address(u.src(0))) && u.src(1).dtype().bytes() == spec.parallel.vector_bytes)
       stores.push_back(u);
   });
-  if (bytes < spec.l3_bytes || stores.empty()) return program;
+  if (bytes < spec.memory.l3_bytes || stores.empty()) return program;
   // the vectors that are written behind the same start, by their number
   std::map<std::pair<const void*, const void*>, std::set<wide>> together;
   const auto key = [](const UOp& index) {
@@ -59,7 +59,7 @@ UOp mark_streams(const UOp& program, const DeviceSpec& spec) {
   for (const UOp& s : stores) {
     const UOp& index = index_of_address(s.src(0));
     const std::set<wide>& all = together.at(key(index));
-    const wide vectors = std::max<wide>(1, kCacheLine / spec.vector_bytes),
+    const wide vectors = std::max<wide>(1, kCacheLine / spec.parallel.vector_bytes),
                at = spot_of(index).offset / elements(s);
     bool whole = true;
     for (wide i = at / vectors * vectors; i < at / vectors * vectors + vectors; i++) whole &= all.contains(i);

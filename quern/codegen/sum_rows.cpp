@@ -68,9 +68,10 @@ Kernel find(const UOp& program) {
 // How many columns at once.
 int64_t part_of(const Kernel& k, const DeviceSpec& spec) {
   const int64_t columns = steps(k.column), bytes = k.reduce.dtype().bytes();
-  const int64_t units = k.around.empty() ? spec.compute_units : 1;
-  for (int64_t n = std::min(columns / units, spec.l1_bytes / 2 / bytes); n * bytes >= kLeastPart; n--)
-    if (columns % n == 0 && n * bytes % (4 * spec.vector_bytes) == 0 && columns / n % units == 0) return n;
+  const int64_t units = k.around.empty() ? spec.parallel.cores : 1;
+  for (int64_t n = std::min(columns / units, spec.memory.l1_bytes / 2 / bytes); n * bytes >= kLeastPart; n--)
+    if (columns % n == 0 && n * bytes % (4 * spec.parallel.vector_bytes) == 0 && columns / n % units == 0)
+      return n;
   return 0;
 }
 

@@ -133,9 +133,9 @@ class Workgroups {
  public:
   Workgroups(const UOp& program, const UOps& global, const DeviceSpec& spec)
       : program_(program), slots_(thread_slots(program)), values_(group_indices(global)) {
-    if (const int64_t threads = threads_of(slots_); threads > spec.workgroup_threads)
+    if (const int64_t threads = threads_of(slots_); threads > spec.parallel.workgroup)
       throw Error(fmt::format("kernel: workgroups of {} threads, {} has at most {}", threads, spec.name,
-                              spec.workgroup_threads));
+                              spec.parallel.workgroup));
     walk(program, [&](const UOp& u) {
       if (u.op() == Op::DEFINE_LOCAL) next_local_ = std::max(next_local_, u.arg().integer() + 1);
       if (u.op() == Op::RANGE) next_range_ = std::max(next_range_, u.arg().range().id + 1);
@@ -278,9 +278,9 @@ UOp ranges_to_workgroups(const UOp& program, const DeviceSpec& spec) {
   walk(result, [&](const UOp& u) {
     if (u.op() == Op::DEFINE_LOCAL) bytes += u.dtype().size() * u.dtype().base().bytes();
   });
-  if (bytes > spec.local_bytes)
-    throw Error(
-        fmt::format("kernel: {} bytes of LOCAL memory, {} has {}", bytes, spec.name, spec.local_bytes));
+  if (bytes > spec.memory.group_bytes)
+    throw Error(fmt::format("kernel: {} bytes of LOCAL memory, {} has {}", bytes, spec.name,
+                            spec.memory.group_bytes));
   return result;
 }
 

@@ -1,4 +1,5 @@
-// What the compiler asks of a device. No stage knows a device by name: it looks at these numbers.
+// What the compiler asks of a device: what runs at once, and which memory is near. No stage knows a device by
+// name.
 #pragma once
 
 #include <cstdint>
@@ -6,28 +7,47 @@
 
 namespace quern {
 
+// What runs at once, from the outermost level inwards. A level of width 1 is one that the device does not
+// have.
+struct ParallelLevels {
+  int64_t cores = 1;             // or multiprocessors
+  int64_t threads_per_core = 1;  // threads that fill a core
+  int64_t workgroup = 1;      // the most threads of a workgroup, which share memory and wait for each other
+  int64_t warp = 1;           // threads that run in step
+  int64_t vector_bytes = 16;  // the widest vector of one thread
+};
+
+// Where values can be, from the nearest memory to the farthest. A tier of 0 bytes is one that the device does
+// not have.
+struct MemoryTiers {
+  int64_t registers = 16;           // of 32 bits (of a vector where cores run loops), for one thread
+  int64_t thread_bytes = 32 << 20;  // memory of a thread's own, of which what is used lies in its caches
+  int64_t group_bytes = 0;          // memory that a workgroup shares
+  int64_t l1_bytes = 32 << 10, l2_bytes = 512 << 10, l3_bytes = 8 << 20;  // caches
+};
+
 struct DeviceSpec {
-  std::string name;               // for messages only
-  int64_t compute_units = 1;      // cores, or multiprocessors: that many workgroups run at once
-  int64_t threads_per_unit = 1;   // threads that fill a compute unit
-  int64_t workgroup_threads = 1;  // the most threads of one workgroup; 1: no workgroups
-  int64_t warp = 1;
-  int64_t local_bytes = 0;    // LOCAL memory of a workgroup; 0: none
-  int64_t registers = 16;     // of 32 bits (of a vector on a CPU), for one thread
-  int64_t vector_bytes = 16;  // the widest load
-  int64_t l1_bytes = 32 << 10, l2_bytes = 512 << 10, l3_bytes = 8 << 20;
+  std::string name;  // for messages only
+  ParallelLevels parallel = {};
+  MemoryTiers memory = {};
   int64_t max_buffers = 0;  // arguments of one kernel; 0: no limit
+
   bool has_float16 = true, has_bfloat16 = true, has_float64 = true, has_fp8 = true, has_int64 = true;
-
   bool converts_float16 = false;  // without has_float16: to and from float32, in hardware
-
-  bool has_fma = false;   // MULACC of float32 and float64 is one instruction
-  bool has_exp2 = false;  // EXP2 of vectors of float32: its renderer has a shorter one
-
+  bool has_fma = false;           // MULACC of float32 and float64 is one instruction
+  bool has_exp2 = false;          // EXP2 of vectors of float32: its renderer has a shorter one
   bool adds_addresses_in_64_bits = false;
 
+  // A kernel is run by workgroups of threads; else by the loops of cores.
+  bool has_workgroups() const { return parallel.workgroup > 1; }
+  bool has_thread_memory() const { return memory.thread_bytes > 0; }
+  bool has_group_memory() const { return memory.group_bytes > 0; }
+
   // How many independent iterations a loop must have to keep the device busy.
-  int64_t parallel_iterations() const { return compute_units; }
+  int64_t parallel_iterations() const { return parallel.cores; }
+
+  // The device as a kernel sees it that one thread runs.
+  DeviceSpec one_thread() const;
 
   std::string text() const;  // all of it: what code is generated for
 };

@@ -71,7 +71,7 @@ Pat Pat::tagged(Arg tag) const {
 Pat Pat::and_more() const {
   return changed([&](Data& d) { d.mode = SourceMode::prefix; });
 }
-Pat Pat::f(OpSet ops, std::vector<Pat> rest, Place place) const {
+Pat Pat::f(OpSet ops, std::vector<Pat> rest, SourceLine place) const {
   rest.insert(rest.begin(), *this);
   return op(ops, std::move(rest), place).and_more();
 }
@@ -91,13 +91,13 @@ Pat constant(std::string name, Types types) {
 }
 Pat invalid() { return op(Op::CONST).with(Const::invalid()); }
 
-Pat op(OpSet ops, Place place) {
+Pat op(OpSet ops, SourceLine place) {
   Pat::Data d;
   d.ops = ops;
   d.where = place.where();
   return Pat(std::move(d));
 }
-Pat op(OpSet ops, std::vector<Pat> sources, Place place) {
+Pat op(OpSet ops, std::vector<Pat> sources, SourceLine place) {
   Pat::Data d;
   d.ops = ops;
   d.mode = Pat::SourceMode::exactly;
@@ -105,7 +105,7 @@ Pat op(OpSet ops, std::vector<Pat> sources, Place place) {
   d.where = place.where();
   return Pat(std::move(d));
 }
-Pat each(OpSet ops, const Pat& source, Place place) {
+Pat each(OpSet ops, const Pat& source, SourceLine place) {
   Pat::Data d;
   d.ops = ops;
   d.mode = Pat::SourceMode::each;
@@ -113,7 +113,7 @@ Pat each(OpSet ops, const Pat& source, Place place) {
   d.where = place.where();
   return Pat(std::move(d));
 }
-Pat either(std::vector<Pat> alternatives, Place place) {
+Pat either(std::vector<Pat> alternatives, SourceLine place) {
   Pat::Data d;
   d.kind = Pat::Kind::either;
   d.ops = OpSet();

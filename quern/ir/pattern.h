@@ -56,9 +56,9 @@ inline constexpr Types values = ints | bools | floats;
 
 // Where a pattern stands in the source: the line of its rule. Of a rule itself g++ 12 tells only where its
 // list ends.
-class Place {
+class SourceLine {
  public:
-  Place(std::source_location where)
+  SourceLine(std::source_location where)
       : where_(where) {}  // NOLINT(google-explicit-constructor): a default argument
   std::source_location where() const { return where_; }
 
@@ -113,7 +113,7 @@ class Pat {
 
   // A chain upwards: a node with this op whose first source matches this pattern, the others `rest`; others
   // may follow.
-  Pat f(OpSet ops, std::vector<Pat> rest = {}, Place place = std::source_location::current()) const;
+  Pat f(OpSet ops, std::vector<Pat> rest = {}, SourceLine place = std::source_location::current()) const;
 
   std::string text(bool captured = false) const;  // captured: a name is all there is to say of what has one
 
@@ -136,10 +136,10 @@ Pat invalid();
 
 // Nodes by op: with any sources (op(Op::CONST) is not Invalid either), with exactly these, or with any number
 // of sources that all match.
-Pat op(OpSet ops, Place place = std::source_location::current());
-Pat op(OpSet ops, std::vector<Pat> sources, Place place = std::source_location::current());
-Pat each(OpSet ops, const Pat& source, Place place = std::source_location::current());
-Pat either(std::vector<Pat> alternatives, Place place = std::source_location::current());
+Pat op(OpSet ops, SourceLine place = std::source_location::current());
+Pat op(OpSet ops, std::vector<Pat> sources, SourceLine place = std::source_location::current());
+Pat each(OpSet ops, const Pat& source, SourceLine place = std::source_location::current());
+Pat either(std::vector<Pat> alternatives, SourceLine place = std::source_location::current());
 
 // Right sides and conditions.
 Pat fold(const Pat& expression);

@@ -254,9 +254,9 @@ constexpr Requirement kRequirements[] = {
      [](const UOp& u) { return all(u.src(), has_no_value); }, sources_found},
     {Op::SINK, at_kernel_and_program, "every range is closed below the SINK",
      [](const UOp& u) { return u.ranges().empty(); }, open_ranges},
-    {Op::AFTER, at_kernel_and_program, "AFTER waits for effects, ranges and other AFTERs",
+    {Op::AFTER, at_kernel_and_program, "AFTER waits for effects, ranges (or the CONST of a single step) and other AFTERs",
      [](const UOp& u) {
-       return all(rest(u), [](const UOp& s) { return has_no_value(s) || has_op(s, {Op::RANGE, Op::SPECIAL, Op::AFTER}); });
+       return all(rest(u), [](const UOp& s) { return has_no_value(s) || has_op(s, {Op::RANGE, Op::SPECIAL, Op::AFTER}) || (s.is_const() && s.dtype().is_index()); });
      },
      sources_found},
     {Op::REDUCE, at_kernel, "a REDUCE goes over ranges, not over axes",

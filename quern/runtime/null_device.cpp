@@ -14,12 +14,13 @@ class NullProgram : public Program {
 DeviceSpec null_spec() {
   DeviceSpec spec;
   spec.name = "NULL";
-  spec.compute_units = 64;
-  spec.threads_per_unit = 1024;
-  spec.workgroup_threads = 1024;
-  spec.warp = 32;
-  spec.local_bytes = 49152;
-  spec.registers = 255;
+  spec.parallel.cores = 64;
+  spec.parallel.threads_per_core = 1024;
+  spec.parallel.workgroup = 1024;
+  spec.parallel.warp = 32;
+  spec.memory.group_bytes = 49152;
+  spec.memory.thread_bytes = 0;
+  spec.memory.registers = 255;
   return spec;
 }
 

@@ -216,7 +216,7 @@ class Decision {
     if (!in_one_nest()) return v;
     const Use& first = q_.uses[0];
     const Nest& n = nest(first);
-    if (n.spec->local_bytes == 0) return v;
+    if (n.spec->memory.group_bytes == 0) return v;
     int64_t elements = 1;
     RangeSet level;
     std::vector<size_t> axes;
@@ -237,9 +237,10 @@ class Decision {
     }
     if (axes.empty()) return v;
     if (const std::string not_there = why_not_at(level); !not_there.empty()) return refuse(not_there);
-    const int64_t bytes = elements * q_.node.dtype().bytes(), left = n.spec->local_bytes - n.local_bytes;
+    const int64_t bytes = elements * q_.node.dtype().bytes(),
+                  left = n.spec->memory.group_bytes - n.local_bytes;
     if (bytes > left) return refuse(fmt::format("LOCAL budget: {} bytes, {} are left", bytes, left));
-    if (env::PCONTIG() < 2 && q_.facts.bytes > n.spec->l2_bytes)
+    if (env::PCONTIG() < 2 && q_.facts.bytes > n.spec->memory.l2_bytes)
       return refuse(
           fmt::format("every workgroup would read what does not fit in the cache, {} bytes", q_.facts.bytes));
     v.keep = NodePlan::Keep::local;

@@ -267,6 +267,10 @@ class Planner {
 
 }  // namespace
 
-void make_plan(Plan& plan, const SpecOf& spec_of) { Planner(plan, spec_of).run(); }
+// Kernels of the user's are not looked into.
+Plan::Plan(const UOp& sink, const SpecOf& spec_of)
+    : order(sink.toposort([&](const UOp& u) { return u.op() != Op::SINK || same(u, sink); })) {
+  Planner(*this, spec_of).run();
+}
 
 }  // namespace quern

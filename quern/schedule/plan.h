@@ -69,12 +69,9 @@ struct Plan {
   // on.
   std::unordered_map<UOp, UOps> picked;
 
-  // Kernels of the user's are not looked into.
-  explicit Plan(const UOp& sink)
-      : order(sink.toposort([&](const UOp& u) { return u.op() != Op::SINK || same(u, sink); })) {}
+  Plan(const UOp& sink, const SpecOf& spec_of);
   NodePlan& of(const UOp& u) { return nodes[*position.find(u)]; }
+  const NodePlan& of(const UOp& u) const { return nodes[*position.find(u)]; }
 };
-
-void make_plan(Plan& plan, const SpecOf& spec_of);
 
 }  // namespace quern

@@ -75,16 +75,16 @@ class PutKernel {
 
   // Whatever is outside or inside of the places may be done by different threads.
   void open_loops() {
-    if (spec_.workgroup_threads > 1) {
+    if (spec_.has_workgroups()) {
       outer_ = loop(form_.outer, AxisKind::GLOBAL);
-      const int64_t together = divisor(form_.inner, std::min<int64_t>(64, spec_.workgroup_threads));
+      const int64_t together = divisor(form_.inner, std::min<int64_t>(64, spec_.parallel.workgroup));
       const UOp group = loop(form_.inner / together, AxisKind::GLOBAL);
       inner_ = group * together + loop(together, AxisKind::LOCAL);
       count_ = loop(form_.count, AxisKind::LOOP);
       return;
     }
     const int64_t steps = form_.outer * form_.count * form_.inner;
-    const int64_t wanted = std::min(spec_.compute_units, steps / kStepsOfThread);
+    const int64_t wanted = std::min(spec_.parallel.cores, steps / kStepsOfThread);
     // Threads that share a row have whole lines of the cache each.
     const int64_t lines = form_.inner * dtype_.bytes() / kLine;
     const int64_t by_outer = divisor(form_.outer, wanted),

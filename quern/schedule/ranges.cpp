@@ -13,7 +13,7 @@ namespace {
 
 class Lowering {
  public:
-  explicit Lowering(Plan& plan) : plan_(plan), values_(plan.nodes.size()), memory_(plan.nodes.size()) {
+  explicit Lowering(const Plan& plan) : plan_(plan), values_(plan.nodes.size()), memory_(plan.nodes.size()) {
     for (const UOp& u : plan.order)
       if (u.op() == Op::LUNIQUE) next_copy_ = std::max(next_copy_, u.arg().integer() + 1);
   }
@@ -28,7 +28,7 @@ class Lowering {
   UOp& memory(const UOp& u) { return memory_[at(u)]; }
   const UOp& value(const UOp& u, uint32_t use) const { return values_[at(u)][use]; }
 
-  void lower(const UOp& u, NodePlan& node) {
+  void lower(const UOp& u, const NodePlan& node) {
     std::vector<UOp>& values = values_[at(u)];
     switch (u.op()) {
       case Op::SINK: {
@@ -121,19 +121,20 @@ class Lowering {
     return u.with_src(sources);
   }
 
-  void lower_kept(const UOp& u, NodePlan& node) {
+  void lower_kept(const UOp& u, const NodePlan& node) {
     const UOp x =
         u.op() == Op::CONTIGUOUS ? value(u.src(0), node.sources[0][0]) : computed(u, node, 0, node.own_index);
     const Nest& nest = plan_.nests[static_cast<size_t>(node.nest)];
     const bool global = node.keep == NodePlan::Keep::global;
+    std::vector<size_t> axes = node.axes;
     if (global) {
-      node.axes.clear();
+      axes.clear();
       for (size_t i = 0; i < node.own_index.size(); i++)
         if (node.whole || std::ranges::binary_search(x.ranges(), node.own_index[i], before))
-          node.axes.push_back(i);
+          axes.push_back(i);
     }
     UOps sources{x};
-    for (size_t axis : node.axes) sources.push_back(node.own_index[axis]);
+    for (size_t axis : axes) sources.push_back(node.own_index[axis]);
     const StageArg arg{.space = global ? AddrSpace::GLOBAL : AddrSpace::LOCAL,
                        .device = nest.device.arg().texts(),
                        .removable = node.removable,
@@ -143,7 +144,7 @@ class Lowering {
     memory(u) = stage;
     for (const Use& use : node.uses) {
       UOps indices{stage};
-      for (size_t axis : node.axes) indices.push_back(use.index[axis]);
+      for (size_t axis : axes) indices.push_back(use.index[axis]);
       values_[at(u)].push_back(UOp::make(Op::INDEX, u.dtype(), indices));
     }
   }
@@ -174,7 +175,7 @@ class Lowering {
     return UOp::make(Op::SLICE, x.dtype(), {whole, view->offset}, elements);
   }
 
-  Plan& plan_;
+  const Plan& plan_;
   std::vector<std::vector<UOp>> values_;
   std::vector<UOp> memory_;
   int64_t next_copy_ = 0;
@@ -182,20 +183,19 @@ class Lowering {
 
 }  // namespace
 
-Ranges to_ranges(const UOp& sink, const SpecOf& spec_of) {
-  Plan plan(sink);
-  make_plan(plan, spec_of);
-  Ranges result;
+UOps hazards_of(const Plan& plan) {
+  UOps hazards;
   for (const UOp& u : plan.order) {
     const int nest = plan.of(u).nest;
     if (u.op() != Op::STORE || nest < 0) continue;
     const auto places = std::ranges::count_if(plan.of(base_of(u.src(0))).uses, [&](const Use& use) {
       return plan.scopes[static_cast<size_t>(use.scope)].nest == nest;
     });
-    if (places > 1) result.hazards.push_back(u);
+    if (places > 1) hazards.push_back(u);
   }
-  if (result.hazards.empty()) result.sink = Lowering(plan).run();
-  return result;
+  return hazards;
 }
+
+UOp to_ranges(const Plan& plan) { return Lowering(plan).run(); }
 
 }  // namespace quern

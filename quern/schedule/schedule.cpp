@@ -1,4 +1,4 @@
-// The table of contents of the scheduler: one line a pass.
+// The table of contents of the scheduler.
 #include "quern/schedule/schedule.h"
 
 #include <fmt/format.h>
@@ -8,6 +8,7 @@
 #include "quern/ir/error.h"
 #include "quern/ir/movement.h"
 #include "quern/ir/node_map.h"
+#include "quern/ir/pass.h"
 #include "quern/ir/rewrite.h"
 #include "quern/ir/spec.h"
 #include "quern/ir/symbolic.h"
@@ -27,7 +28,65 @@
 namespace quern {
 namespace {
 
+// What the passes may ask for, before anything is planned.
+struct Preparing {
+  const SpecOf& spec_of;
+  UOps* called;  // receives the bodies of functions that are programs of their own
+  Needs met = {};
+};
+
+// The same in a round: what is planned for the graph as it is now.
+struct Round {
+  const SpecOf& spec_of;
+  const Plan& plan;
+  Needs met = {};
+};
+
 const Rules simplification = [] { return symbolic + reduce_collapse + stage_folding; };
+
+// clang-format off
+const Pass<Preparing> kPreparing[] = {
+    {"functions", "schedule/functions", {}, nullptr,
+     [](const UOp& u, const Preparing& c) {
+       WithoutFunctions result = resolve_functions(u);
+       *c.called = std::move(result.bodies);
+       return result.sink;
+     },
+     "a call is the function's body, or a step of its own"},
+    {"puts", "schedule/put", {}, nullptr,
+     [](const UOp& u, const Preparing& c) { return put_by_kernels(u, c.spec_of); },
+     "what is put into places is put there by a kernel, in the order of the source"},
+    {"devices", "schedule/multi", {}, nullptr, [](const UOp& u, const Preparing&) { return expand_devices(u); },
+     "kernels are over the part of each device; what devices exchange are copies"},
+    {"canonical", "schedule/early", {}, nullptr, [](const UOp& u, const Preparing&) { return early_rewrites(u); },
+     "no tuples, no copies of constants, no stores of nothing, no tensors of size 0, no reshapes of reshapes; "
+     "large reduces are two"},
+};
+const Stage<Preparing> kTensors{"tensors", Level::tensor, kPreparing};
+
+const Pass<Round> kRound[] = {
+    {"ranges", "schedule/ranges", {}, nullptr, [](const UOp&, const Round& c) { return to_ranges(c.plan); },
+     "movement ops are index arithmetic on loops; what the plan materialises is a STAGE"},
+    {"simplify loops", "schedule/collapse", {}, &simplification, nullptr,
+     "reduces that need no loop have none (`arange`, one-hot sums, counts); values that turned out cheap have no STAGE"},
+    {"buffer limit", "schedule/limit", {}, nullptr,
+     [](const UOp& u, const Round& c) { return limit_buffers(u, c.spec_of); },
+     "no kernel has more buffers than the device allows"},
+    {"memory", "schedule/stages", {}, nullptr, [](const UOp& u, const Round&) { return stages_to_stores(u); },
+     "a STAGE is a store into a buffer, or into LOCAL memory with a barrier"},
+};
+const Stage<Round> kLoops{"loops", std::nullopt, kRound};
+
+const Pass<Round> kJoin[] = {
+    {"forward values", "schedule/forward", {}, nullptr,
+     [](const UOp& u, const Round& c) { return forward_values(u, c.spec_of); },
+     "what one kernel stores and another reads at the same place is computed by both"},
+    {"merge outputs", "schedule/merge", {}, nullptr,
+     [](const UOp& u, const Round& c) { return merge_outputs(u, c.spec_of); },
+     "stores in the same loops that read the same memory are one kernel"},
+};
+const Stage<Round> kKernels{"kernels", std::nullopt, kJoin};
+// clang-format on
 
 // Copies of old contents are added until the kernels can be put in order. Copies of all that is overwritten
 // always do: each can be made as soon as there is something to copy, and nothing else waits for what was.
@@ -80,35 +139,40 @@ bool may_be_illegal(const UOp& sink) {
 
 }  // namespace
 
+std::vector<PassInfo> scheduling_passes() {
+  std::vector<PassInfo> all = passes_of(kTensors);
+  for (const Stage<Round>& stage : {kLoops, kKernels})
+    for (const PassInfo& p : passes_of(stage)) all.push_back(p);
+  return all;
+}
+
+UOp schedule_until(const UOp& sink, const SpecOf& spec_of, std::string_view last) {
+  UOps called;
+  const UOp graph = run_passes(kTensors, sink, Preparing{spec_of, &called}, last);
+  if (pass_named(kTensors, last)) return graph;
+  const Plan plan(graph, spec_of);
+  const Round round{spec_of, plan};
+  const UOp loops = run_passes(kLoops, graph, round, last);
+  return pass_named(kLoops, last) ? loops : run_passes(kKernels, loops, round, last);
+}
+
 Schedule make_schedule(const UOp& sink, const SpecOf& spec_of) {
   if (may_be_illegal(sink)) check(sink, Level::tensor);
   check_boundary(sink, Level::tensor, "tensors");
-  // functions are inlined, or called as programs of their own
-  const WithoutFunctions called = resolve_functions(sink);
-  // what is put into places: kernels that go over it once, in order
-  UOp graph = put_by_kernels(called.sink, spec_of);
-  // kernels over the part that each device has
-  graph = expand_devices(graph);
-  // tuples, copies, stores, size 0, large reduces
-  graph = early_rewrites(graph);
+  UOps called;
+  UOp graph = run_passes(kTensors, sink, Preparing{spec_of, &called});
   for (int round = 0; round < kMostRounds; round++) {
-    // loops for movement ops, and memory for what is kept
-    const Ranges ranges = to_ranges(graph, spec_of);
-    if (!ranges.hazards.empty()) {
-      graph = with_values_first(graph, ranges.hazards);
+    const Plan plan(graph, spec_of);
+    if (const UOps hazards = hazards_of(plan); !hazards.empty()) {
+      graph = with_values_first(graph, hazards);
       continue;
     }
-    // reduces that need no loop, values that need no memory after all
-    UOp loops = graph_rewrite(ranges.sink, simplification, {.name = "simplify loops"});
-    // kernels with no more buffers than the device allows
-    loops = limit_buffers(loops, spec_of);
-    // memory for what is kept
-    loops = stages_to_stores(loops);
-    // one kernel for outputs that read the same, or each other at the same place; kernels cut out, in the
-    // order in which they run
-    Steps split = split_into_kernels(merge_outputs(forward_values(loops, spec_of), spec_of));
+    const Round context{spec_of, plan};
+    const UOp loops = run_passes(kLoops, graph, context);
+    // kernels cut out, in the order in which they run; those that stay apart if joined ones have no order
+    Steps split = split_into_kernels(run_passes(kKernels, loops, context));
     if (!split.contested.empty()) split = split_into_kernels(loops);
-    if (split.contested.empty()) return {with_bodies(std::move(split.steps), called.bodies)};
+    if (split.contested.empty()) return {with_bodies(std::move(split.steps), called)};
     const UOp kept = with_old_contents_kept(graph, round < kFewRounds ? split.contested : all_memory(graph));
     if (same(kept, graph) || round + 1 == kMostRounds) refuse(graph, split);
     graph = kept;

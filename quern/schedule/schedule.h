@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "quern/ir/device_spec.h"
+#include "quern/ir/pass_info.h"
 #include "quern/ir/uop.h"
 
 namespace quern {
@@ -35,5 +36,11 @@ using SpecOf = std::function<const DeviceSpec&(const std::string& device)>;
 // `sink` is a SINK of AFTERs (tensor level): each is memory together with the STOREs into it that have to
 // happen.
 Schedule make_schedule(const UOp& sink, const SpecOf& spec_of);
+
+// The passes that scheduling runs, in order.
+std::vector<PassInfo> scheduling_passes();
+
+// The graph as the pass called `last` leaves it, in the first round.
+UOp schedule_until(const UOp& sink, const SpecOf& spec_of, std::string_view last);
 
 }  // namespace quern

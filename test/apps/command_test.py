@@ -94,6 +94,28 @@ class IrTest(CommandTest):
     def test_dash_is_standard_input(self):
         self.assertEqual(self.run_well("ir", "-", text=KERNEL.encode()), KERNEL)
 
+    def test_passes(self):
+        listed = self.run_well("ir", "--passes")
+        self.assertIn("| tensors | functions |", listed)
+        self.assertIn("| program | expand |", listed)
+        addresses = self.run_well("ir", self.file(KERNEL), "--until", "addresses")
+        self.assertIn("LOAD", addresses)
+        self.assertIn("REDUCE", addresses)
+        program = self.run_well("ir", self.file(KERNEL), "--until", "decompose")
+        self.assertNotIn("REDUCE(", program)
+        self.assertEqual(program, self.run_well("ir", self.file(self.run_well(
+            "ir", self.file(KERNEL), "--until", "functions")), "--pass", "decompose"))
+        groups = self.run_well("ir", self.file(KERNEL), "--until", "workgroups", "--device", "LINEAR")
+        self.assertIn("SPECIAL", groups)
+        self.assertNotIn("SPECIAL", self.run_well("ir", self.file(KERNEL), "--until", "workgroups"))
+        sink = ('%0 = BUFFER(UNIQUE(0), DEVICE(["CPU"]); 12):float32\n%1 = BUFFER(UNIQUE(1), DEVICE(["CPU"]); 3):float32\n'
+                "SINK(AFTER(%1, STORE(%1, REDUCE(RESHAPE(%0, 3, 4); {op: ADD, axes: [1]}))))\n")
+        self.assertIn("REDUCE", self.run_well("ir", self.file(sink), "--until", "ranges"))
+        self.run_badly("ir", self.file(KERNEL), "--until", "nothing", says=['no pass "nothing"', "--passes"])
+        self.run_badly("ir", self.file(sink), "--pass", "ranges", says=["--until"])
+        self.run_badly("ir", self.file("1 + 2\n"), "--until", "expand", says=["SINK"])
+        self.run_badly("ir", says=["FILE"])
+
     def test_simplify(self):
         file = self.file("($n[0..9] * 4 + 3) // 4\n")
         self.assertEqual(self.run_well("ir", file), "($n[0..9] * 4 + 3) // 4\n")
@@ -195,7 +217,7 @@ class OtherCommandsTest(CommandTest):
     def test_help_names_every_command_and_option(self):
         self.assertRegex(self.run_well("--help"), r"(?s)\bir\b.*\bdemo\b.*\benv\b")
         help_of_ir = self.run_well("ir", "--help")
-        for option in "FILE", "--simplify", "--relaxed", "--steps", "--facts", "--check", "--trace":
+        for option in "FILE", "--simplify", "--relaxed", "--steps", "--facts", "--check", "--trace", "--passes", "--until", "--pass", "--device":
             self.assertIn(option, help_of_ir)
 
 

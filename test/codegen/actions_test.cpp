@@ -15,8 +15,8 @@ namespace {
 DeviceSpec processor() {
   DeviceSpec spec;
   spec.name = "processor";
-  spec.compute_units = 4;
-  spec.vector_bytes = 32;
+  spec.parallel.cores = 4;
+  spec.parallel.vector_bytes = 32;
   spec.has_fp8 = spec.has_bfloat16 = spec.has_float16 = false;
   spec.has_fma = spec.adds_addresses_in_64_bits = true;
   return spec;
@@ -24,10 +24,10 @@ DeviceSpec processor() {
 DeviceSpec small_gpu() {
   DeviceSpec spec = processor();
   spec.name = "GPU";
-  spec.threads_per_unit = spec.workgroup_threads = 64;
-  spec.warp = 32;
-  spec.local_bytes = 16384;
-  spec.registers = 64;
+  spec.parallel.threads_per_core = spec.parallel.workgroup = 64;
+  spec.parallel.warp = 32;
+  spec.memory.group_bytes = 16384;
+  spec.memory.registers = 64;
   return spec;
 }
 

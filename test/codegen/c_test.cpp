@@ -22,7 +22,7 @@ namespace {
 DeviceSpec of_c() {
   DeviceSpec spec;
   spec.has_fp8 = spec.has_bfloat16 = spec.has_float16 = false;
-  spec.vector_bytes = 32;
+  spec.parallel.vector_bytes = 32;
   spec.has_fma = true;
   return spec;
 }

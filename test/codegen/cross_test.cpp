@@ -17,7 +17,7 @@ using testing::HasSubstr;
 // NEON: 32 registers of 16 bytes, multiplications that add.
 DeviceSpec arm() {
   DeviceSpec spec = Device::get("CPU").spec();
-  spec.vector_bytes = 16, spec.registers = 32, spec.has_fma = true;
+  spec.parallel.vector_bytes = 16, spec.memory.registers = 32, spec.has_fma = true;
   return spec;
 }
 

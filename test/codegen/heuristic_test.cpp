@@ -16,10 +16,10 @@ using testing::Not;
 
 DeviceSpec machine(int64_t cores = 1) {
   DeviceSpec spec;
-  spec.compute_units = cores;
-  spec.vector_bytes = 32;
-  spec.registers = 16;
-  spec.l1_bytes = 32 << 10, spec.l2_bytes = 512 << 10, spec.l3_bytes = 32 << 20;
+  spec.parallel.cores = cores;
+  spec.parallel.vector_bytes = 32;
+  spec.memory.registers = 16;
+  spec.memory.l1_bytes = 32 << 10, spec.memory.l2_bytes = 512 << 10, spec.memory.l3_bytes = 32 << 20;
   spec.has_fma = true;
   return spec;
 }
@@ -81,7 +81,7 @@ TEST(Heuristic, LanesAlongRowsIfTheOtherOperandWouldHaveToBeTurned) {
 // Products with the channels of pictures, which are stored behind each other, on a machine with long vectors.
 std::string chosen_for_pictures(int64_t batch, int64_t channels, int64_t pixels, int64_t out) {
   DeviceSpec spec = machine();
-  spec.vector_bytes = 64, spec.registers = 32, spec.l2_bytes = 1 << 20;
+  spec.parallel.vector_bytes = 64, spec.memory.registers = 32, spec.memory.l2_bytes = 1 << 20;
   const UOp kernel = parse(fmt::format(
       R"(%x = INDEX(PARAM(; 1):float32*[{}], r0[{}] * {} + r3[{}, REDUCE] * {} + r2[{}]):float32
          %w = INDEX(PARAM(; 2):float32*[{}], r1[{}] * {} + r3):float32

@@ -24,7 +24,7 @@ using testing::HasSubstr;
 DeviceSpec with_vectors() {
   DeviceSpec spec;
   spec.has_fp8 = spec.has_bfloat16 = spec.has_float16 = false;
-  spec.vector_bytes = 32;
+  spec.parallel.vector_bytes = 32;
   spec.has_fma = spec.adds_addresses_in_64_bits = true;
   return spec;
 }
@@ -317,7 +317,7 @@ TEST(Opt, ChosenOptsThatDoNotApplyAreLeftOut) {
       %product = END(STORE(INDEX(PARAM(; 0):float32*[524288], r0 * 8192 + r1), REDUCE(%a * %b, r2; {op: ADD})), r0, r1)
       SINK(%product, END(STORE(INDEX(PARAM(; 3):float32*[5], r3[5]), 1.0:float32), r3)))");
   DeviceSpec spec = with_vectors();
-  spec.compute_units = 4;
+  spec.parallel.cores = 4;
   EXPECT_NO_THROW((void)lower(kernel, spec, OptChoice::best));
 }
 

@@ -20,12 +20,12 @@ namespace {
 
 DeviceSpec spec() {
   DeviceSpec spec = Device::get("CPU").spec();
-  spec.compute_units = 1;
+  spec.parallel.cores = 1;
   return spec;
 }
 DeviceSpec small_caches() {
   DeviceSpec small = spec();
-  small.l3_bytes = 1;
+  small.memory.l3_bytes = 1;
   return small;
 }
 
@@ -84,7 +84,7 @@ constexpr const char* kLessItsSum = R"(
 
 TEST(FetchAhead, TheNextRowWhileThisOneIsReadAgain) {
   DeviceSpec device = spec();
-  device.l2_bytes = 32768;
+  device.memory.l2_bytes = 32768;
   const LinearProgram program = lower(parse(kLessItsSum), device, OptChoice::best);
   size_t marked = 0, loads = 0;
   for (const UOp& u : program.list) {
@@ -96,7 +96,7 @@ TEST(FetchAhead, TheNextRowWhileThisOneIsReadAgain) {
   }
   EXPECT_GT(marked, 0U) << program.text();
   // half of them in the second loop, and there one for each line
-  EXPECT_EQ(marked * 2 * static_cast<size_t>(std::max<int64_t>(1, 64 / device.vector_bytes)), loads)
+  EXPECT_EQ(marked * 2 * static_cast<size_t>(std::max<int64_t>(1, 64 / device.parallel.vector_bytes)), loads)
       << program.text();
 
   const std::vector<float> in = numbers(32768);
@@ -112,13 +112,13 @@ TEST(FetchAhead, TheNextRowWhileThisOneIsReadAgain) {
 
 TEST(FetchAhead, NotWhatTheCachesHold) {
   DeviceSpec device = spec();
-  device.l2_bytes = 1 << 20;
+  device.memory.l2_bytes = 1 << 20;
   for (const UOp& u : lower(parse(kLessItsSum), device, OptChoice::best).list) EXPECT_EQ(fetched_ahead(u), 0);
 }
 
 TEST(FetchAhead, NotRowsThatAreLongerThanTheCaches) {
   DeviceSpec device = spec();
-  device.l2_bytes = 4096;
+  device.memory.l2_bytes = 4096;
   for (const UOp& u : lower(parse(kLessItsSum), device, OptChoice::best).list) EXPECT_EQ(fetched_ahead(u), 0);
 }
 
@@ -139,7 +139,7 @@ TEST(TransposedLoads, AreVectors) {
         for (int r = 0; r < rows; r++)
           ASSERT_EQ(out[static_cast<size_t>(c * rows + r)], in[static_cast<size_t>(r * columns + c)])
               << rows << " by " << columns << ": " << r << ", " << c;
-      if (rows == 64 && device.vector_bytes == 32)
+      if (rows == 64 && device.parallel.vector_bytes == 32)
         for (const UOp& u : program.list)
           if (u.op() == Op::LOAD) EXPECT_GT(u.dtype().lanes(), 1) << program.text();
     }

@@ -20,12 +20,12 @@ using testing::HasSubstr;
 DeviceSpec gpu() {
   DeviceSpec spec;
   spec.name = "GPU";
-  spec.compute_units = 4;
-  spec.threads_per_unit = 256;
-  spec.workgroup_threads = 64;
-  spec.warp = 32;
-  spec.local_bytes = 16384;
-  spec.registers = 64;
+  spec.parallel.cores = 4;
+  spec.parallel.threads_per_core = 256;
+  spec.parallel.workgroup = 64;
+  spec.parallel.warp = 32;
+  spec.memory.group_bytes = 16384;
+  spec.memory.registers = 64;
   spec.has_fp8 = spec.has_bfloat16 = spec.has_float16 = false;
   spec.has_fma = true;
   return spec;

@@ -19,7 +19,7 @@ using testing::HasSubstr;
 
 DeviceSpec plain() {
   DeviceSpec spec;
-  spec.vector_bytes = 32;
+  spec.parallel.vector_bytes = 32;
   spec.has_float16 = spec.has_bfloat16 = spec.has_fp8 = false;
   return spec;
 }
@@ -154,14 +154,14 @@ TEST(Search, StepsAreOneOptMoreLessOrOther) {
         "UPCAST(1, 8) UNROLL(2, 4) PADTO(0, 6) UPCAST(0, 6)"})
     EXPECT_TRUE(steps.contains(expected)) << expected;
   DeviceSpec threads = plain();
-  threads.compute_units = 4;
+  threads.parallel.cores = 4;
   steps.clear();
   for (const Opts& opts : steps_from(parse_opts("BLOCK(1, 4)"), kernel.program, threads))
     steps.insert(to_text(opts));
   EXPECT_TRUE(steps.contains("THREAD(0, 4) BLOCK(1, 4)")) << "threads are outside of blocks";
   DeviceSpec groups = plain();
-  groups.workgroup_threads = 256;
-  groups.local_bytes = 32768;
+  groups.parallel.workgroup = 256;
+  groups.memory.group_bytes = 32768;
   steps.clear();
   for (const Opts& opts : steps_from({}, kernel.program, groups)) steps.insert(to_text(opts));
   EXPECT_TRUE(steps.contains("LOCAL(1, 16)") && steps.contains("GROUP(2, 16)") && steps.contains("NOLOCALS"));

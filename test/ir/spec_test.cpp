@@ -302,7 +302,7 @@ std::vector<Broken> broken() {
       {at_kernel_and_program, "a PARAM is a pointer", tensor({}, 0), "PARAM() of float32"},
       {at_kernel_and_program, "a SINK holds effects", UOp::sink(UOps{x}), "SINK(CONST)"},
       {at_kernel, "every range is closed below the SINK", UOp::sink(UOps{effect}), "open: 0"},
-      {at_kernel_and_program, "AFTER waits for effects, ranges and other AFTERs",
+      {at_kernel_and_program, "AFTER waits for effects, ranges (or the CONST of a single step) and other AFTERs",
        make(Op::AFTER, p.dtype(), {p, x}), "AFTER(PARAM, CONST)"},
       {at_kernel, "a REDUCE goes over ranges, not over axes",
        make(Op::REDUCE, f32, {x}, reduce(Op::ADD, {0}, 1)), "REDUCE(float32)"},

@@ -56,8 +56,8 @@ TEST_F(Cl, ADeviceThatIsNotThere) {
 TEST_F(Cl, Spec) {
   const DeviceSpec& spec = device->spec();
   EXPECT_EQ(&Device::get("cl:0"), device);
-  EXPECT_GE(spec.workgroup_threads, 1);
-  EXPECT_GE(spec.local_bytes, 1 << 14);
+  EXPECT_GE(spec.parallel.workgroup, 1);
+  EXPECT_GE(spec.memory.group_bytes, 1 << 14);
   EXPECT_FALSE(device->is_host_memory());
 }
 

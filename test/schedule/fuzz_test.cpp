@@ -205,8 +205,8 @@ void compare(const FuzzPlan& plan, uint64_t number, const DeviceSpec& spec, int 
   std::string kernels;
   for (const Step& step : schedule.steps) {
     kernels += step.program.text() + "\n\n";
-    EXPECT_LE(local_bytes(step.program), spec.local_bytes) << plan.rerun(number) << "\n"
-                                                           << step.program.text();
+    EXPECT_LE(local_bytes(step.program), spec.memory.group_bytes) << plan.rerun(number) << "\n"
+                                                                  << step.program.text();
   }
   ASSERT_NO_THROW(run(schedule, memory, {}, device)) << plan.rerun(number) << "\n" << kernels;
   for (size_t i = 0; i < program.effects.size(); i++) {
@@ -229,8 +229,8 @@ TEST(ScheduleFuzz, WithLocalMemoryWhereverItFits) {
   const FuzzPlan plan = fuzz_plan(500, 20'000);
   DeviceSpec small = gpu_like();
   for (uint64_t i = plan.first; i < plan.first + plan.cases && !HasFatalFailure(); i++) {
-    small.local_bytes = 16 << i % 6;
-    small.compute_units = 1;
+    small.memory.group_bytes = 16 << i % 6;
+    small.parallel.cores = 1;
     compare(plan, i, small, static_cast<int>(3 + i % 40));
   }
 }

@@ -237,7 +237,7 @@ TEST(KernelCountOf, OneTokenOfALlamaBlockWithACache) {
   const Tensor gated = f.matmul(input({dim, hidden})).silu() * f.matmul(input({dim, hidden}));
   const Tensor z = y + gated.matmul(input({hidden, dim}));
   DeviceSpec spec = gpu_like();
-  spec.compute_units = 108;
+  spec.parallel.cores = 108;
   EXPECT_EQ(schedule_of({z, keys, values}, spec).steps.size(), 10);
 }
 

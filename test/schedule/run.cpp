@@ -74,7 +74,7 @@ UOp with_threads(const UOp& kernel, const DeviceSpec& spec) {
 void run_in_line(const UOp& kernel, std::span<const Argument> arguments, const VariableValues& variables) {
   DeviceSpec spec = gpu_like();
   spec.has_float16 = spec.has_bfloat16 = spec.has_fp8 = false;
-  spec.workgroup_threads = 32;
+  spec.parallel.workgroup = 32;
   const LinearProgram program = lower(with_threads(kernel, spec), spec, OptChoice::best);
   check(program);
   interp::InterpProgram(program).run(arguments, variables);
@@ -99,15 +99,10 @@ void run_there(Device& device, const UOp& kernel, std::span<const Argument> host
 
 DeviceSpec gpu_like() {
   return {.name = "GPU",
-          .compute_units = 32,
-          .threads_per_unit = 1024,
-          .workgroup_threads = 256,
-          .warp = 32,
-          .local_bytes = 32768,
-          .registers = 255,
-          .l2_bytes = 4 << 20};
+          .parallel = {.cores = 32, .threads_per_core = 1024, .workgroup = 256, .warp = 32},
+          .memory = {.registers = 255, .thread_bytes = 0, .group_bytes = 32768, .l2_bytes = 4 << 20}};
 }
-DeviceSpec cpu_like() { return {.name = "CPU", .compute_units = 8, .vector_bytes = 32}; }
+DeviceSpec cpu_like() { return {.name = "CPU", .parallel = {.cores = 8, .vector_bytes = 32}}; }
 
 reference::Contents Memory::contents() {
   return [this](const UOp& buffer) { return contents_.at(buffer.key()); };

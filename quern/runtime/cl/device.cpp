@@ -26,12 +26,12 @@ class Kernel {
       : queue_(queue), text_(render_opencl(program, no_alias)) {
     int64_t threads = 1;
     for (const UOp& t : text_.threads) threads *= static_cast<int64_t>(t.int_value());
-    if (threads > spec.workgroup_threads)
+    if (threads > spec.parallel.workgroup)
       throw Error(fmt::format("kernel {}: workgroups of {} threads, {} has at most {}", program.name, threads,
-                              spec.name, spec.workgroup_threads));
-    if (text_.local_bytes > spec.local_bytes)
+                              spec.name, spec.parallel.workgroup));
+    if (text_.local_bytes > spec.memory.group_bytes)
       throw Error(fmt::format("kernel {}: {} bytes of LOCAL memory, {} has {}", program.name,
-                              text_.local_bytes, spec.name, spec.local_bytes));
+                              text_.local_bytes, spec.name, spec.memory.group_bytes));
     if (env::DEBUG() >= 7) std::fputs(text_.source.c_str(), stderr);
     build(program.name);
     size_t most = 0;

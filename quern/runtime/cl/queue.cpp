@@ -69,25 +69,26 @@ DeviceSpec spec_of(cl_device_id device, const std::string& name) {
   };
   DeviceSpec spec;
   spec.name = name;
-  spec.compute_units = std::max<int64_t>(1, number<cl_uint>(device, CL_DEVICE_MAX_COMPUTE_UNITS));
-  spec.threads_per_unit = gpu ? 1024 : 1;
+  spec.parallel.cores = std::max<int64_t>(1, number<cl_uint>(device, CL_DEVICE_MAX_COMPUTE_UNITS));
+  spec.parallel.threads_per_core = gpu ? 1024 : 1;
   size_t sizes[16] = {};  // of each dimension
   const auto dimensions = number<cl_uint>(device, CL_DEVICE_MAX_WORK_ITEM_DIMENSIONS);
   if (dimensions >= 3 && dimensions <= 16)
     succeed(api().clGetDeviceInfo(device, CL_DEVICE_MAX_WORK_ITEM_SIZES, dimensions * sizeof(size_t), sizes,
                                   nullptr),
             "clGetDeviceInfo");
-  spec.workgroup_threads =
+  spec.parallel.workgroup =
       std::min(kMostThreads, static_cast<int64_t>(number<size_t>(device, CL_DEVICE_MAX_WORK_GROUP_SIZE)));
   for (const size_t size : {sizes[0], sizes[1], sizes[2]})
-    spec.workgroup_threads = std::min(spec.workgroup_threads, static_cast<int64_t>(size));
-  spec.workgroup_threads = std::max<int64_t>(1, spec.workgroup_threads);
-  spec.warp = gpu ? 32 : 1;
-  spec.local_bytes = number_of(CL_DEVICE_LOCAL_MEM_SIZE);
-  spec.registers = gpu ? 128 : 16;
-  spec.vector_bytes =
+    spec.parallel.workgroup = std::min(spec.parallel.workgroup, static_cast<int64_t>(size));
+  spec.parallel.workgroup = std::max<int64_t>(1, spec.parallel.workgroup);
+  spec.parallel.warp = gpu ? 32 : 1;
+  spec.memory.group_bytes = number_of(CL_DEVICE_LOCAL_MEM_SIZE);
+  spec.memory.thread_bytes = 0;
+  spec.memory.registers = gpu ? 128 : 16;
+  spec.parallel.vector_bytes =
       gpu ? 16 : 4 * static_cast<int64_t>(number<cl_uint>(device, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT));
-  if (const int64_t cache = number_of(CL_DEVICE_GLOBAL_MEM_CACHE_SIZE); cache > 0) spec.l2_bytes = cache;
+  if (const int64_t cache = number_of(CL_DEVICE_GLOBAL_MEM_CACHE_SIZE); cache > 0) spec.memory.l2_bytes = cache;
   // each buffer is an address and an offset
   spec.max_buffers = std::max<int64_t>(
       8, static_cast<int64_t>(number<size_t>(device, CL_DEVICE_MAX_PARAMETER_SIZE)) / 16 - 8);

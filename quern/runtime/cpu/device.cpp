@@ -47,12 +47,12 @@ int64_t cache_bytes(int level, int name, int64_t otherwise) {
 DeviceSpec cpu_spec() {
   DeviceSpec spec;
   spec.name = "CPU";
-  spec.compute_units = threads_to_use();
-  spec.registers = cpu::host().vector_registers;
-  spec.vector_bytes = cpu::host().vector_bytes;
-  spec.l1_bytes = cache_bytes(1, _SC_LEVEL1_DCACHE_SIZE, spec.l1_bytes);
-  spec.l2_bytes = cache_bytes(2, _SC_LEVEL2_CACHE_SIZE, spec.l2_bytes);
-  spec.l3_bytes = cache_bytes(3, _SC_LEVEL3_CACHE_SIZE, spec.l3_bytes);
+  spec.parallel.cores = threads_to_use();
+  spec.memory.registers = cpu::host().vector_registers;
+  spec.parallel.vector_bytes = cpu::host().vector_bytes;
+  spec.memory.l1_bytes = cache_bytes(1, _SC_LEVEL1_DCACHE_SIZE, spec.memory.l1_bytes);
+  spec.memory.l2_bytes = cache_bytes(2, _SC_LEVEL2_CACHE_SIZE, spec.memory.l2_bytes);
+  spec.memory.l3_bytes = cache_bytes(3, _SC_LEVEL3_CACHE_SIZE, spec.memory.l3_bytes);
   spec.has_float16 = spec.has_bfloat16 = spec.has_fp8 = false;
   spec.converts_float16 = cpu::host().converts_float16;
   spec.adds_addresses_in_64_bits = true;
@@ -66,7 +66,7 @@ class CpuDevice : public HostDevice {
   explicit CpuDevice(std::string name) : HostDevice(std::move(name), cpu_spec()) {
     if (env::DEBUG() >= 1)
       std::fputs(fmt::format("device {}: {}, {} cores, vectors of {} bytes\n", this->name(), cpu::host().name,
-                             spec().compute_units, spec().vector_bytes)
+                             spec().parallel.cores, spec().parallel.vector_bytes)
                      .c_str(),
                  stderr);
   }

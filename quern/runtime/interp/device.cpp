@@ -12,12 +12,13 @@ namespace {
 DeviceSpec interp_spec() {
   DeviceSpec spec;
   spec.name = "INTERP";
-  spec.compute_units = 4;
-  spec.threads_per_unit = 256;
-  spec.workgroup_threads = 256;
-  spec.warp = 32;
-  spec.local_bytes = 32768;
-  spec.registers = 128;
+  spec.parallel.cores = 4;
+  spec.parallel.threads_per_core = 256;
+  spec.parallel.workgroup = 256;
+  spec.parallel.warp = 32;
+  spec.memory.group_bytes = 32768;
+  spec.memory.thread_bytes = 0;
+  spec.memory.registers = 128;
   return spec;
 }
 
@@ -49,7 +50,7 @@ class InterpDevice : public HostDevice {
 // LINEAR:16 has 16 KiB of LOCAL memory, and so on; numbers below 8 are more devices with as much as LINEAR.
 DeviceSpec linear_spec(const std::string& detail) {
   DeviceSpec spec = interp_spec();
-  if (const int number = std::stoi(detail); number >= 8) spec.local_bytes = int64_t{1024} * number;
+  if (const int number = std::stoi(detail); number >= 8) spec.memory.group_bytes = int64_t{1024} * number;
   spec.name = "LINEAR";
   spec.has_float16 = spec.has_bfloat16 = spec.has_fp8 = false;
   return spec;
