@@ -45,6 +45,10 @@ class PassesTest(unittest.TestCase):
                 stages("\n".join(lines[start:end])), {name: have[name] for name in names},
                 f"docs/{page}: `python3 test/passes_test.py --write` with QUERN_COMMAND set writes the table anew")
 
+    def test_names_are_unique(self):
+        names = [row.split("|")[2].strip() for rows in stages(printed()).values() for row in rows]
+        self.assertEqual(len(names), len(set(names)), names)
+
     def test_files_are_there(self):
         for rows in stages(printed()).values():
             for row in rows:

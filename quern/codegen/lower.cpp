@@ -227,7 +227,7 @@ const Pass<Lowering> kLowering[] = {
     {"narrow floats", "codegen/narrow_floats", {}, nullptr,
      [](const UOp& u, const Lowering& c) { return narrow_floats_to_wide(u, c.device); },
      "floats that the device does not compute with are bits in memory and float32 in registers"},
-    {"functions", "codegen/transcendental", {}, nullptr, without_missing_functions,
+    {"transcendental", "codegen/transcendental", {}, nullptr, without_missing_functions,
      "EXP2, LOG2, SIN of float32 are arithmetic"},
     {"decompose", "codegen/decompose", {}, &decompositions, nullptr,
      "no op that means something else, or nothing, in hardware"},

@@ -104,7 +104,7 @@ class IrTest(CommandTest):
         program = self.run_well("ir", self.file(KERNEL), "--until", "decompose")
         self.assertNotIn("REDUCE(", program)
         self.assertEqual(program, self.run_well("ir", self.file(self.run_well(
-            "ir", self.file(KERNEL), "--until", "functions")), "--pass", "decompose"))
+            "ir", self.file(KERNEL), "--until", "transcendental")), "--pass", "decompose"))
         groups = self.run_well("ir", self.file(KERNEL), "--until", "workgroups", "--device", "LINEAR")
         self.assertIn("SPECIAL", groups)
         self.assertNotIn("SPECIAL", self.run_well("ir", self.file(KERNEL), "--until", "workgroups"))
