@@ -9,8 +9,8 @@
 #include <sstream>
 #include <unordered_map>
 
-#include "quern/ir/node_map.h"
-#include "quern/ir/symbolic.h"
+#include "quern/ir/node/node_map.h"
+#include "quern/ir/symbolic/symbolic.h"
 
 namespace {
 

@@ -6,7 +6,7 @@
 #include <iostream>
 
 #include "bench/models/models.h"
-#include "quern/engine/outputs.h"
+#include "quern/engine/realize/outputs.h"
 #include "quern/schedule/schedule.h"
 
 namespace {

@@ -9,7 +9,7 @@
 
 #include "bench/models/models.h"
 #include "quern/codegen/lower.h"
-#include "quern/engine/outputs.h"
+#include "quern/engine/realize/outputs.h"
 #include "quern/quern.h"
 #include "quern/runtime/device.h"
 #include "quern/schedule/schedule.h"

@@ -1,4 +1,4 @@
-# quern_fmt: fmt without its library. Its functions are compiled once, into quern (quern/ir/format_library.cpp), instead of
+# quern_fmt: fmt without its library. Its functions are compiled once, into quern (quern/base/format_library.cpp), instead of
 # in every source, which took most of a build. Versions that the file does not know are used as headers alone.
 find_package(fmt REQUIRED)
 add_library(quern_fmt INTERFACE)

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "quern/ir/error.h"
+#include "quern/base/error.h"
 
 namespace quern {
 

@@ -5,7 +5,7 @@
 
 #include "python/src/arrays.h"
 #include "quern/runtime/device.h"
-#include "quern/tensor/support.h"
+#include "quern/tensor/core/support.h"
 
 namespace quern::python {
 

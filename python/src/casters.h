@@ -8,7 +8,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include "quern/tensor/tensor.h"
+#include "quern/tensor/core/tensor.h"
 
 namespace nb = nanobind;
 

@@ -3,8 +3,8 @@
 #include <new>
 
 #include "python/src/bind.h"
-#include "quern/ir/error.h"
-#include "quern/ir/missing_file.h"
+#include "quern/base/error.h"
+#include "quern/base/missing_file.h"
 
 namespace quern::python {
 namespace {

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "python/src/bind.h"
-#include "quern/tensor/support.h"
+#include "quern/tensor/core/support.h"
 
 namespace quern::python {
 namespace {

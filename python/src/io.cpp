@@ -6,7 +6,7 @@
 #include "quern/io/npy.h"
 #include "quern/io/safetensors.h"
 #include "quern/io/torch.h"
-#include "quern/tensor/support.h"
+#include "quern/tensor/core/support.h"
 
 namespace quern::python {
 namespace {

@@ -1,9 +1,9 @@
 // Captured functions, and functions as nodes. Python takes arguments and results apart (quern/jit.py); here
 // they are lists of tensors and sizes.
-#include "quern/engine/jit.h"
+#include "quern/engine/jit/jit.h"
 
 #include "python/src/bind.h"
-#include "quern/tensor/function.h"
+#include "quern/tensor/core/function.h"
 
 namespace quern::python {
 namespace {

@@ -2,7 +2,7 @@
 #include <mutex>
 
 #include "python/src/bind.h"
-#include "quern/ir/fork.h"
+#include "quern/base/fork.h"
 
 namespace quern::python {
 namespace {

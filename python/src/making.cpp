@@ -1,6 +1,6 @@
 // Tensors from nothing: filled, counted, random.
 #include "python/src/bind.h"
-#include "quern/tensor/support.h"
+#include "quern/tensor/core/support.h"
 
 namespace quern::python {
 namespace {

@@ -1,6 +1,6 @@
 // Shapes.
 #include "python/src/bind.h"
-#include "quern/tensor/support.h"
+#include "quern/tensor/core/support.h"
 
 namespace quern::python {
 namespace {

@@ -1,7 +1,7 @@
 // What optimisers (quern/nn/optim.py) take from the core.
 #include "python/src/bind.h"
 #include "quern/nn/training.h"
-#include "quern/tensor/assign.h"
+#include "quern/tensor/core/assign.h"
 
 namespace quern::python {
 

@@ -4,12 +4,12 @@
 #include <unordered_set>
 
 #include "python/src/bind.h"
-#include "quern/ir/movement.h"
-#include "quern/ir/sharding.h"
-#include "quern/tensor/custom_gradient.h"
-#include "quern/tensor/ended_graphs.h"
-#include "quern/tensor/training.h"
-#include "quern/tensor/unsaid.h"
+#include "quern/ir/shape/movement.h"
+#include "quern/ir/shape/sharding.h"
+#include "quern/tensor/core/custom_gradient.h"
+#include "quern/tensor/core/training.h"
+#include "quern/tensor/core/unsaid.h"
+#include "quern/tensor/gradient/ended_graphs.h"
 
 namespace quern::python {
 namespace {

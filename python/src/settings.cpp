@@ -1,9 +1,9 @@
 // Devices, environment variables and counters.
 #include "python/src/bind.h"
 #include "python/src/casters.h"
-#include "quern/engine/realize.h"
-#include "quern/engine/schedule_cache.h"
-#include "quern/ir/env.h"
+#include "quern/base/env.h"
+#include "quern/engine/realize/realize.h"
+#include "quern/engine/realize/schedule_cache.h"
 #include "quern/runtime/counters.h"
 #include "quern/runtime/device.h"
 

@@ -2,10 +2,10 @@
 #include <nanobind/stl/map.h>
 
 #include "python/src/uop.h"
-#include "quern/ir/arg_text.h"
-#include "quern/ir/parse.h"
-#include "quern/ir/rewrite.h"
-#include "quern/ir/spec.h"
+#include "quern/ir/rewrite/rewrite.h"
+#include "quern/ir/spec/spec.h"
+#include "quern/ir/text/arg_text.h"
+#include "quern/ir/text/parse.h"
 
 namespace quern::python {
 namespace {

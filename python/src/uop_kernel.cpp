@@ -1,8 +1,8 @@
 // What kernels in Python are written with: places in memory, loads, stores, loops that end.
 #include "python/src/uop.h"
-#include "quern/ir/movement.h"
-#include "quern/ir/sharding.h"
-#include "quern/ir/spec.h"
+#include "quern/ir/shape/movement.h"
+#include "quern/ir/shape/sharding.h"
+#include "quern/ir/spec/spec.h"
 
 namespace quern::python {
 namespace {

@@ -3,13 +3,13 @@
 #include <sstream>
 
 #include "python/src/arrays.h"
-#include "quern/engine/data.h"
-#include "quern/engine/outputs.h"
-#include "quern/engine/realize.h"
-#include "quern/ir/movement.h"
-#include "quern/ir/sharding.h"
+#include "quern/engine/realize/data.h"
+#include "quern/engine/realize/outputs.h"
+#include "quern/engine/realize/realize.h"
+#include "quern/ir/shape/movement.h"
+#include "quern/ir/shape/sharding.h"
 #include "quern/runtime/buffer.h"
-#include "quern/schedule/memory_view.h"
+#include "quern/schedule/facts/memory_view.h"
 
 namespace quern::python {
 

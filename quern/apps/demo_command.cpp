@@ -8,8 +8,8 @@
 #include "quern/apps/commands.h"
 #include "quern/apps/digits.h"
 #include "quern/apps/rules_demo.h"
+#include "quern/base/error.h"
 #include "quern/io/safetensors.h"
-#include "quern/ir/error.h"
 
 namespace quern::apps {
 namespace {

@@ -6,9 +6,9 @@
 #include <numeric>
 #include <random>
 
-#include "quern/engine/jit.h"
-#include "quern/ir/error.h"
-#include "quern/tensor/training.h"
+#include "quern/base/error.h"
+#include "quern/engine/jit/jit.h"
+#include "quern/tensor/core/training.h"
 
 namespace quern::embedded {
 extern const unsigned char digits[];

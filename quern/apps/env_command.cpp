@@ -2,7 +2,7 @@
 #include <iostream>
 
 #include "quern/apps/commands.h"
-#include "quern/ir/env.h"
+#include "quern/base/env.h"
 
 namespace quern::apps {
 

@@ -10,12 +10,12 @@
 
 #include "quern/apps/commands.h"
 #include "quern/apps/steps.h"
+#include "quern/base/file.h"
 #include "quern/codegen/lower.h"
-#include "quern/ir/file.h"
-#include "quern/ir/parse.h"
-#include "quern/ir/spec.h"
-#include "quern/ir/symbolic.h"
-#include "quern/ir/trace.h"
+#include "quern/ir/rewrite/trace.h"
+#include "quern/ir/spec/spec.h"
+#include "quern/ir/symbolic/symbolic.h"
+#include "quern/ir/text/parse.h"
 #include "quern/runtime/device.h"
 #include "quern/schedule/schedule.h"
 

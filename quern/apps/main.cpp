@@ -4,7 +4,7 @@
 #include <iostream>
 
 #include "quern/apps/commands.h"
-#include "quern/ir/error.h"
+#include "quern/base/error.h"
 
 int main(int argc, char** argv) {
   CLI::App app{"quern grinds tensor programs into kernels."};

@@ -3,7 +3,7 @@
 
 #include "quern/apps/rules_demo.h"
 #include "quern/apps/steps.h"
-#include "quern/ir/symbolic.h"
+#include "quern/ir/symbolic/symbolic.h"
 
 namespace quern::apps {
 namespace {

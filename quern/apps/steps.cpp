@@ -5,7 +5,7 @@
 
 #include <ostream>
 
-#include "quern/ir/env.h"
+#include "quern/base/env.h"
 
 namespace quern::apps {
 namespace {

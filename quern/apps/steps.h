@@ -3,7 +3,7 @@
 
 #include <iosfwd>
 
-#include "quern/ir/trace.h"
+#include "quern/ir/rewrite/trace.h"
 
 namespace quern::apps {
 

@@ -7,32 +7,32 @@
 #include <charconv>
 #include <cstdio>
 
-#include "quern/codegen/accumulate.h"
-#include "quern/codegen/actions.h"
-#include "quern/codegen/addresses.h"
-#include "quern/codegen/decompose.h"
-#include "quern/codegen/expand.h"
-#include "quern/codegen/fetch_ahead.h"
-#include "quern/codegen/given_kinds.h"
-#include "quern/codegen/heuristic.h"
-#include "quern/codegen/index_dtype.h"
-#include "quern/codegen/keep.h"
-#include "quern/codegen/linearize.h"
-#include "quern/codegen/loops.h"
-#include "quern/codegen/narrow_floats.h"
-#include "quern/codegen/not_positive.h"
-#include "quern/codegen/opt.h"
-#include "quern/codegen/stream.h"
-#include "quern/codegen/sum_parts.h"
-#include "quern/codegen/sum_rows.h"
-#include "quern/codegen/transcendental.h"
-#include "quern/codegen/transpose_loads.h"
-#include "quern/codegen/workgroups.h"
-#include "quern/ir/env.h"
-#include "quern/ir/node_map.h"
-#include "quern/ir/pass.h"
-#include "quern/ir/spec.h"
-#include "quern/ir/symbolic.h"
+#include "quern/base/env.h"
+#include "quern/codegen/analysis/given_kinds.h"
+#include "quern/codegen/analysis/not_positive.h"
+#include "quern/codegen/arithmetic/decompose.h"
+#include "quern/codegen/arithmetic/index_dtype.h"
+#include "quern/codegen/arithmetic/narrow_floats.h"
+#include "quern/codegen/arithmetic/transcendental.h"
+#include "quern/codegen/choose/actions.h"
+#include "quern/codegen/choose/heuristic.h"
+#include "quern/codegen/linearize/linearize.h"
+#include "quern/codegen/loops/accumulate.h"
+#include "quern/codegen/loops/loops.h"
+#include "quern/codegen/loops/sum_parts.h"
+#include "quern/codegen/loops/sum_rows.h"
+#include "quern/codegen/memory/addresses.h"
+#include "quern/codegen/memory/fetch_ahead.h"
+#include "quern/codegen/memory/keep.h"
+#include "quern/codegen/memory/stream.h"
+#include "quern/codegen/opt/opt.h"
+#include "quern/codegen/vector/expand.h"
+#include "quern/codegen/vector/transpose_loads.h"
+#include "quern/codegen/workgroup/workgroups.h"
+#include "quern/ir/node/node_map.h"
+#include "quern/ir/pass/pass.h"
+#include "quern/ir/spec/spec.h"
+#include "quern/ir/symbolic/symbolic.h"
 
 namespace quern {
 
@@ -88,26 +88,31 @@ Opts opts_of(const UOp& program) {
 
 const Pass<Simplifying> kSimplifying[] = {
     {"addresses",
-     "codegen/addresses",
+     "codegen/memory/addresses",
      {},
      nullptr,
      [](const UOp& u, const Simplifying&) { return to_addresses(u); },
      "memory is read by LOAD and written by STORE, through addresses with one index"},
-    {"simplify", "ir/symbolic", {}, &symbolic, nullptr, "index arithmetic is simple, gates are outermost"},
+    {"simplify",
+     "ir/symbolic/symbolic",
+     {},
+     &symbolic,
+     nullptr,
+     "index arithmetic is simple, gates are outermost"},
     {"double gates",
-     "codegen/addresses",
+     "codegen/memory/addresses",
      {},
      nullptr,
      [](const UOp& u, const Simplifying&) { return without_double_gates(u); },
      "a LOAD that is 0 where its gate is closed has no WHERE that says so again"},
     {"merge loops",
-     "codegen/loops",
+     "codegen/loops/loops",
      {},
      nullptr,
      [](const UOp& u, const Simplifying&) { return simplify_loops(u); },
      "loops that are used as one are one"},
     {"check kinds",
-     "codegen/given_kinds",
+     "codegen/analysis/given_kinds",
      {},
      nullptr,
      [](const UOp& u, const Simplifying&) {
@@ -157,79 +162,79 @@ UOp if_split(const UOp& program, const Lowering&) {
 
 // clang-format off
 const Pass<Lowering> kSplitting[] = {
-    {"signs", "codegen/not_positive", {Need::splittable_loops}, nullptr,
+    {"signs", "codegen/analysis/not_positive", {Need::splittable_loops}, nullptr,
      [](const UOp& u, const Lowering&) { return mark_not_positive(u); },
      "EXP2 of x less the greatest x is marked: it takes fewer steps"},
-    {"near rows", "codegen/keep", {Need::splittable_loops, Need::near_memory}, nullptr,
+    {"near rows", "codegen/memory/keep", {Need::splittable_loops, Need::near_memory}, nullptr,
      [](const UOp& u, const Lowering& c) { return keep_rows(u, c.device); },
      "what costs much (EXP2, LOG2, SIN, POW) and two loops of as many steps need goes through near memory"},
-    {"row sums", "codegen/sum_rows", {Need::splittable_loops, Need::near_memory, Need::free_loops}, nullptr,
+    {"row sums", "codegen/loops/sum_rows", {Need::splittable_loops, Need::near_memory, Need::free_loops}, nullptr,
      [](const UOp& u, const Lowering& c) { return sum_rows(u, c.device); },
      "sums across rows that are far apart go along them, and stand in near memory"},
-    {"choose opts", "codegen/heuristic", {Need::splittable_loops, Need::free_choice}, nullptr, with_chosen_opts,
+    {"choose opts", "codegen/choose/heuristic", {Need::splittable_loops, Need::free_choice}, nullptr, with_chosen_opts,
      "the kernel's argument has its opts"},
-    {"split loops", "codegen/opt", {}, nullptr, split_loops,
+    {"split loops", "codegen/opt/opt", {}, nullptr, split_loops,
      "loops are split and have their kinds, as the opts say"},
-    {"simplify split loops", "ir/symbolic", {}, nullptr,
+    {"simplify split loops", "ir/symbolic/symbolic", {}, nullptr,
      if_split<[](const UOp& u) { return graph_rewrite(u, symbolic, {.name = "simplify split loops"}); }>,
      "index arithmetic is simple again"},
-    {"merge split loops", "codegen/loops", {}, nullptr,
+    {"merge split loops", "codegen/loops/loops", {}, nullptr,
      if_split<[](const UOp& u) { return simplify_loops(u, {Op::REDUCE}); }>,
      "what is packed is read in order"},
 };
 const Stage<Lowering> kOpts{"opts", Level::kernel, kSplitting};
 
 const Pass<Lowering> kLowering[] = {
-    {"expand", "codegen/expand", {}, nullptr, [](const UOp& u, const Lowering&) { return expand(u); },
+    {"expand", "codegen/vector/expand", {}, nullptr, [](const UOp& u, const Lowering&) { return expand(u); },
      "UPCAST and UNROLL are lanes or copies"},
-    {"transpose loads", "codegen/transpose_loads", {Need::cores}, nullptr,
+    {"transpose loads", "codegen/vector/transpose_loads", {Need::cores}, nullptr,
      [](const UOp& u, const Lowering&) { return transpose_loads(u); },
      "squares that are read across lanes are read along memory, and transposed in registers"},
-    {"streams", "codegen/stream", {Need::splittable_loops, Need::cached_stores}, nullptr,
+    {"streams", "codegen/memory/stream", {Need::splittable_loops, Need::cached_stores}, nullptr,
      [](const UOp& u, const Lowering& c) { return mark_streams(u, c.device); },
      "stores of whole lines are marked to go past the caches, if the kernel's memory is larger than the last of them"},
-    {"fetch ahead", "codegen/fetch_ahead", {Need::splittable_loops, Need::cached_stores}, nullptr,
+    {"fetch ahead", "codegen/memory/fetch_ahead", {Need::splittable_loops, Need::cached_stores}, nullptr,
      [](const UOp& u, const Lowering& c) { return fetch_ahead(u, c.device); },
      "where rows are gone over twice, loads of the second time are marked to fetch the next row"},
-    {"workgroups", "codegen/workgroups", {Need::workgroups}, nullptr,
+    {"workgroups", "codegen/workgroup/workgroups", {Need::workgroups}, nullptr,
      [](const UOp& u, const Lowering& c) { return ranges_to_workgroups(u, c.device); },
      "GLOBAL, LOCAL and GROUP_REDUCE ranges are SPECIALs, reduces of threads go through LOCAL memory"},
-    {"simplify workgroups", "ir/symbolic", {Need::workgroups}, &symbolic, nullptr, "index arithmetic is simple again"},
-    {"barriers to loops", "codegen/loops", {Need::cores}, nullptr,
+    {"simplify workgroups", "ir/symbolic/symbolic", {Need::workgroups}, &symbolic, nullptr, "index arithmetic is simple again"},
+    {"barriers to loops", "codegen/loops/loops", {Need::cores}, nullptr,
      [](const UOp& u, const Lowering&) { return barriers_to_loops(u); },
      "what threads do before a BARRIER is a loop, and what follows is another"},
-    {"threads", "codegen/loops", {Need::cores}, nullptr,
+    {"threads", "codegen/loops/loops", {Need::cores}, nullptr,
      [](const UOp& u, const Lowering& c) { return spread_over_threads(u, c.device); },
      "a GLOBAL loop around all of a kernel is shared by the cores' threads"},
-    {"kinds", "codegen/loops", {}, nullptr,
+    {"kinds", "codegen/loops/loops", {}, nullptr,
      [](const UOp& u, const Lowering& c) { return kinds_to_loops(u, c.device); },
      "what was not expanded, or the device lacks, is a plain loop"},
-    {"sums in parts", "codegen/sum_parts", {Need::float_order}, nullptr,
+    {"sums in parts", "codegen/loops/sum_parts", {Need::float_order}, nullptr,
      [](const UOp& u, const Lowering&) { return sums_in_parts(u); },
      "long sums of floats are sums of as many parts as parts have steps, so that errors grow with the root of the length"},
-    {"accumulators", "codegen/accumulate", {}, nullptr,
+    {"accumulators", "codegen/loops/accumulate", {}, nullptr,
      [](const UOp& u, const Lowering& c) { return reduces_to_accumulators(u, c.rounding); },
      "no REDUCE: registers, set before a loop, combined in it, read behind it"},
-    {"alternatives", "codegen/addresses", {}, nullptr,
+    {"alternatives", "codegen/memory/addresses", {}, nullptr,
      [](const UOp& u, const Lowering&) { return gates_to_alternatives(u); },
      "a gated LOAD has a value for where the gate is closed; what is never stored is gone"},
-    {"separate loops", "codegen/separate_loops", {}, nullptr,
+    {"separate loops", "codegen/loops/separate_loops", {}, nullptr,
      [](const UOp& u, const Lowering&) { return separate_loops(u); },
      "every RANGE has one END and every END one RANGE; accumulations over one range are one loop"},
-    {"inner threads", "codegen/separate_loops", {}, nullptr,
+    {"inner threads", "codegen/loops/separate_loops", {}, nullptr,
      [](const UOp& u, const Lowering&) { return inner_threads_to_loops(u); },
      "a THREAD range is around all of the kernel"},
-    {"wide addresses", "codegen/index_dtype", {Need::address_integers}, nullptr,
+    {"wide addresses", "codegen/arithmetic/index_dtype", {Need::address_integers}, nullptr,
      [](const UOp& u, const Lowering&) { return addresses_in_64_bits(u); }, "sums that are addresses are int64"},
-    {"indices", "codegen/index_dtype", {}, nullptr,
+    {"indices", "codegen/arithmetic/index_dtype", {}, nullptr,
      [](const UOp& u, const Lowering&) { return index_to_integers(u); },
      "no dtype index: int32 where bounds allow it, else int64"},
-    {"narrow floats", "codegen/narrow_floats", {}, nullptr,
+    {"narrow floats", "codegen/arithmetic/narrow_floats", {}, nullptr,
      [](const UOp& u, const Lowering& c) { return narrow_floats_to_wide(u, c.device); },
      "floats that the device does not compute with are bits in memory and float32 in registers"},
-    {"transcendental", "codegen/transcendental", {}, nullptr, without_missing_functions,
+    {"transcendental", "codegen/arithmetic/transcendental", {}, nullptr, without_missing_functions,
      "EXP2, LOG2, SIN of float32 are arithmetic"},
-    {"decompose", "codegen/decompose", {}, &decompositions, nullptr,
+    {"decompose", "codegen/arithmetic/decompose", {}, &decompositions, nullptr,
      "no op that means something else, or nothing, in hardware"},
 };
 // clang-format on

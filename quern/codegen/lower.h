@@ -3,10 +3,10 @@
 
 #include <optional>
 
-#include "quern/codegen/opt.h"
-#include "quern/ir/device_spec.h"
-#include "quern/ir/linear.h"
-#include "quern/ir/pass_info.h"
+#include "quern/codegen/opt/opt.h"
+#include "quern/ir/pass/device_spec.h"
+#include "quern/ir/pass/linear_program.h"
+#include "quern/ir/pass/pass_info.h"
 
 namespace quern {
 

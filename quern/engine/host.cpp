@@ -3,8 +3,8 @@
 #include <atomic>
 #include <chrono>
 
-#include "quern/ir/error.h"
-#include "quern/ir/fork.h"
+#include "quern/base/error.h"
+#include "quern/base/fork.h"
 
 namespace quern {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "quern/ir/error.h"
+#include "quern/base/error.h"
 
 namespace quern::io {
 

@@ -1,7 +1,7 @@
 // What dtypes are called in a format of files.
 #pragma once
 
-#include "quern/ir/dtype.h"
+#include "quern/ir/node/dtype.h"
 
 namespace quern::io {
 

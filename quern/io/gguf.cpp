@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "quern/engine/data.h"
+#include "quern/engine/realize/data.h"
 #include "quern/io/bytes.h"
 #include "quern/io/gguf_blocks.h"
 #include "quern/io/mapped_file.h"

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "quern/tensor/tensor.h"
+#include "quern/tensor/core/tensor.h"
 
 namespace quern::io {
 

@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
+#include "quern/base/error.h"
+#include "quern/base/file.h"
 #include "quern/io/bytes.h"
 #include "quern/io/image_formats.h"
 #include "quern/io/mapped_file.h"
-#include "quern/ir/error.h"
-#include "quern/ir/file.h"
 
 namespace quern::io {
 namespace {

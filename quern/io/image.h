@@ -4,7 +4,7 @@
 #include <span>
 #include <string>
 
-#include "quern/tensor/tensor.h"
+#include "quern/tensor/core/tensor.h"
 
 namespace quern::io {
 

@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
+#include "quern/base/error.h"
 #include "quern/io/image_formats.h"
-#include "quern/ir/error.h"
 
 #ifdef QUERN_HAVE_PNG
 #include <png.h>

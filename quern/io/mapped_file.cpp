@@ -8,8 +8,8 @@
 #include <filesystem>
 #include <system_error>
 
-#include "quern/ir/error.h"
-#include "quern/ir/file.h"
+#include "quern/base/error.h"
+#include "quern/base/file.h"
 
 namespace quern::io {
 

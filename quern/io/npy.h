@@ -4,8 +4,8 @@
 #include <span>
 #include <string>
 
-#include "quern/engine/data.h"
-#include "quern/tensor/state_dict.h"
+#include "quern/engine/realize/data.h"
+#include "quern/tensor/core/state_dict.h"
 
 namespace quern::io {
 

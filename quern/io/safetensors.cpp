@@ -9,12 +9,12 @@
 #include <numeric>
 #include <set>
 
-#include "quern/engine/data.h"
+#include "quern/base/error.h"
+#include "quern/base/file.h"
+#include "quern/engine/realize/data.h"
 #include "quern/io/bytes.h"
 #include "quern/io/dtype_names.h"
 #include "quern/io/mapped_file.h"
-#include "quern/ir/error.h"
-#include "quern/ir/file.h"
 
 namespace quern::io {
 namespace {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "quern/ir/error.h"
+#include "quern/base/error.h"
 
 namespace quern::io {
 namespace {

@@ -7,14 +7,14 @@
 #include <map>
 #include <optional>
 
-#include "quern/engine/data.h"
+#include "quern/base/error.h"
+#include "quern/engine/realize/data.h"
 #include "quern/io/dtype_names.h"
 #include "quern/io/looks_like.h"
 #include "quern/io/mapped_file.h"
 #include "quern/io/pickle.h"
 #include "quern/io/strided.h"
 #include "quern/io/zip.h"
-#include "quern/ir/error.h"
 
 namespace quern::io {
 namespace {

@@ -7,8 +7,8 @@
 #include <variant>
 #include <vector>
 
-#include "quern/engine/data.h"
-#include "quern/tensor/state_dict.h"
+#include "quern/engine/realize/data.h"
+#include "quern/tensor/core/state_dict.h"
 
 namespace quern::io {
 

@@ -6,9 +6,9 @@
 #include <array>
 #include <set>
 
+#include "quern/base/error.h"
 #include "quern/io/bytes.h"
 #include "quern/io/inflate.h"
-#include "quern/ir/error.h"
 
 namespace quern::io {
 namespace {

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "quern/engine/data.h"
-#include "quern/ir/file.h"
+#include "quern/base/file.h"
+#include "quern/engine/realize/data.h"
 
 namespace quern::io {
 

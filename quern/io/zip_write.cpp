@@ -4,9 +4,9 @@
 #include <array>
 #include <limits>
 
+#include "quern/base/error.h"
 #include "quern/io/bytes.h"
 #include "quern/io/zip.h"
-#include "quern/ir/error.h"
 
 namespace quern::io {
 namespace {

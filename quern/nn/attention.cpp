@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "quern/ir/error.h"
+#include "quern/base/error.h"
 
 namespace quern::nn {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "quern/ir/error.h"
+#include "quern/base/error.h"
 
 namespace quern::nn {
 namespace {

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "quern/nn/module.h"
-#include "quern/tensor/options.h"
+#include "quern/tensor/core/options.h"
 
 namespace quern::nn {
 

@@ -21,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-#include "quern/tensor/tensor.h"
+#include "quern/tensor/core/tensor.h"
 
 #define QUERN_PARAMETERS(...)                                                                \
   void each_member(const quern::nn::Visit& visit_, const std::string& prefix_) const {       \

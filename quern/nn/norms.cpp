@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "quern/ir/error.h"
-#include "quern/tensor/training.h"
+#include "quern/base/error.h"
+#include "quern/tensor/core/training.h"
 
 namespace quern::nn {
 namespace {

@@ -1,5 +1,5 @@
-// Layers that normalise. Those with statistics of the batch distinguish training (quern/tensor/training.h)
-// from use.
+// Layers that normalise. Those with statistics of the batch distinguish training
+// (quern/tensor/core/training.h) from use.
 #pragma once
 
 #include "quern/nn/module.h"

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <set>
 
-#include "quern/ir/error.h"
+#include "quern/base/error.h"
 #include "quern/nn/state.h"
-#include "quern/tensor/assign.h"
+#include "quern/tensor/core/assign.h"
 
 namespace quern::nn {
 namespace {

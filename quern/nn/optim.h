@@ -10,7 +10,7 @@
 #include <memory>
 #include <vector>
 
-#include "quern/tensor/tensor.h"
+#include "quern/tensor/core/tensor.h"
 
 namespace quern::nn {
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "quern/ir/error.h"
+#include "quern/base/error.h"
 
 namespace quern::nn {
 namespace detail {

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <set>
 
-#include "quern/ir/error.h"
+#include "quern/base/error.h"
 
 namespace quern::nn::detail {
 namespace {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "quern/nn/module.h"
-#include "quern/tensor/state_dict.h"
+#include "quern/tensor/core/state_dict.h"
 
 namespace quern::nn {
 

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "quern/ir/error.h"
+#include "quern/base/error.h"
 
 namespace quern::nn {
 namespace {

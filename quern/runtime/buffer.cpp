@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "quern/ir/fork.h"
+#include "quern/base/fork.h"
 #include "quern/runtime/counters.h"
 
 namespace quern {

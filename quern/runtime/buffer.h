@@ -7,7 +7,7 @@
 #include <memory>
 #include <span>
 
-#include "quern/ir/uop.h"
+#include "quern/ir/node/uop.h"
 #include "quern/runtime/device.h"
 
 namespace quern {

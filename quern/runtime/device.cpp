@@ -8,12 +8,12 @@
 #include <mutex>
 #include <unordered_map>
 
-#include "quern/ir/env.h"
-#include "quern/ir/file.h"
-#include "quern/ir/fork.h"
+#include "quern/base/env.h"
+#include "quern/base/file.h"
+#include "quern/base/fork.h"
 #include "quern/runtime/counters.h"
 #include "quern/runtime/devices.h"
-#include "quern/runtime/host_memory.h"
+#include "quern/runtime/host/host_memory.h"
 
 namespace quern {
 namespace {

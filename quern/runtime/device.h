@@ -11,9 +11,9 @@
 #include <string_view>
 #include <vector>
 
-#include "quern/ir/device_spec.h"
-#include "quern/ir/linear.h"
-#include "quern/ir/uop.h"
+#include "quern/ir/node/uop.h"
+#include "quern/ir/pass/device_spec.h"
+#include "quern/ir/pass/linear_program.h"
 
 namespace quern {
 
@@ -67,7 +67,7 @@ class Device {
   virtual bool holds_values() const { return true; }     // what was written can be read
 
   // What it runs: kernels as the scheduler makes them (SINKs), or the programs that codegen makes of them.
-  // engine/programs.h asks, and keeps what was compiled.
+  // engine/realize/programs.h asks, and keeps what was compiled.
   virtual bool takes_programs() const { return false; }
   virtual std::shared_ptr<const Program> compile(const UOp& kernel);
   virtual std::shared_ptr<const Program> compile(const LinearProgram& program);

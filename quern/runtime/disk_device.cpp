@@ -11,7 +11,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "quern/ir/file.h"
+#include "quern/base/file.h"
 #include "quern/runtime/devices.h"
 
 namespace quern {

@@ -5,25 +5,25 @@
 
 #include <set>
 
-#include "quern/ir/error.h"
-#include "quern/ir/movement.h"
-#include "quern/ir/node_map.h"
-#include "quern/ir/pass.h"
-#include "quern/ir/rewrite.h"
-#include "quern/ir/spec.h"
-#include "quern/ir/symbolic.h"
-#include "quern/schedule/collapse.h"
-#include "quern/schedule/early.h"
-#include "quern/schedule/forward.h"
-#include "quern/schedule/functions.h"
-#include "quern/schedule/kernels.h"
-#include "quern/schedule/limit.h"
-#include "quern/schedule/memory_view.h"
-#include "quern/schedule/merge.h"
-#include "quern/schedule/multi.h"
-#include "quern/schedule/put.h"
-#include "quern/schedule/ranges.h"
-#include "quern/schedule/stages.h"
+#include "quern/base/error.h"
+#include "quern/ir/node/node_map.h"
+#include "quern/ir/pass/pass.h"
+#include "quern/ir/rewrite/rewrite.h"
+#include "quern/ir/shape/movement.h"
+#include "quern/ir/spec/spec.h"
+#include "quern/ir/symbolic/symbolic.h"
+#include "quern/schedule/canonicalise/early.h"
+#include "quern/schedule/canonicalise/functions.h"
+#include "quern/schedule/canonicalise/put.h"
+#include "quern/schedule/devices/multi.h"
+#include "quern/schedule/facts/memory_view.h"
+#include "quern/schedule/kernels/forward.h"
+#include "quern/schedule/kernels/kernels.h"
+#include "quern/schedule/kernels/merge.h"
+#include "quern/schedule/ranges/collapse.h"
+#include "quern/schedule/ranges/limit.h"
+#include "quern/schedule/ranges/ranges.h"
+#include "quern/schedule/ranges/stages.h"
 
 namespace quern {
 namespace {
@@ -46,42 +46,42 @@ const Rules simplification = [] { return symbolic + reduce_collapse + stage_fold
 
 // clang-format off
 const Pass<Preparing> kPreparing[] = {
-    {"functions", "schedule/functions", {}, nullptr,
+    {"functions", "schedule/canonicalise/functions", {}, nullptr,
      [](const UOp& u, const Preparing& c) {
        WithoutFunctions result = resolve_functions(u);
        *c.called = std::move(result.bodies);
        return result.sink;
      },
      "a call is the function's body, or a step of its own"},
-    {"puts", "schedule/put", {}, nullptr,
+    {"puts", "schedule/canonicalise/put", {}, nullptr,
      [](const UOp& u, const Preparing& c) { return put_by_kernels(u, c.spec_of); },
      "what is put into places is put there by a kernel, in the order of the source"},
-    {"devices", "schedule/multi", {}, nullptr, [](const UOp& u, const Preparing&) { return expand_devices(u); },
+    {"devices", "schedule/devices/multi", {}, nullptr, [](const UOp& u, const Preparing&) { return expand_devices(u); },
      "kernels are over the part of each device; what devices exchange are copies"},
-    {"canonical", "schedule/early", {}, nullptr, [](const UOp& u, const Preparing&) { return early_rewrites(u); },
+    {"canonical", "schedule/canonicalise/early", {}, nullptr, [](const UOp& u, const Preparing&) { return early_rewrites(u); },
      "no tuples, no copies of constants, no stores of nothing, no tensors of size 0, no reshapes of reshapes; "
      "large reduces are two"},
 };
 const Stage<Preparing> kTensors{"tensors", Level::tensor, kPreparing};
 
 const Pass<Round> kRound[] = {
-    {"ranges", "schedule/ranges", {}, nullptr, [](const UOp&, const Round& c) { return to_ranges(c.plan); },
+    {"ranges", "schedule/ranges/ranges", {}, nullptr, [](const UOp&, const Round& c) { return to_ranges(c.plan); },
      "movement ops are index arithmetic on loops; what the plan materialises is a STAGE"},
-    {"simplify loops", "schedule/collapse", {}, &simplification, nullptr,
+    {"simplify loops", "schedule/ranges/collapse", {}, &simplification, nullptr,
      "reduces that need no loop have none (`arange`, one-hot sums, counts); values that turned out cheap have no STAGE"},
-    {"buffer limit", "schedule/limit", {}, nullptr,
+    {"buffer limit", "schedule/ranges/limit", {}, nullptr,
      [](const UOp& u, const Round& c) { return limit_buffers(u, c.spec_of); },
      "no kernel has more buffers than the device allows"},
-    {"memory", "schedule/stages", {}, nullptr, [](const UOp& u, const Round&) { return stages_to_stores(u); },
+    {"memory", "schedule/ranges/stages", {}, nullptr, [](const UOp& u, const Round&) { return stages_to_stores(u); },
      "a STAGE is a store into a buffer, or into LOCAL memory with a barrier"},
 };
 const Stage<Round> kLoops{"loops", std::nullopt, kRound};
 
 const Pass<Round> kJoin[] = {
-    {"forward values", "schedule/forward", {}, nullptr,
+    {"forward values", "schedule/kernels/forward", {}, nullptr,
      [](const UOp& u, const Round& c) { return forward_values(u, c.spec_of); },
      "what one kernel stores and another reads at the same place is computed by both"},
-    {"merge outputs", "schedule/merge", {}, nullptr,
+    {"merge outputs", "schedule/kernels/merge", {}, nullptr,
      [](const UOp& u, const Round& c) { return merge_outputs(u, c.spec_of); },
      "stores in the same loops that read the same memory are one kernel"},
 };

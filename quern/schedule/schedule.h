@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "quern/ir/device_spec.h"
-#include "quern/ir/pass_info.h"
-#include "quern/ir/uop.h"
+#include "quern/ir/node/uop.h"
+#include "quern/ir/pass/device_spec.h"
+#include "quern/ir/pass/pass_info.h"
 
 namespace quern {
 

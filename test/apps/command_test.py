@@ -316,7 +316,7 @@ class ErrorTest(CommandTest):
 
 def variables():
     """The names of the environment variables, from the table in the source."""
-    table = (ROOT / "quern/ir/env.h").read_text()
+    table = (ROOT / "quern/base/env.h").read_text()
     return re.findall(r"^  (?:NUMBER|FLAG|TEXT)\((\w+),.*\".*\"\)", table, re.MULTILINE)
 
 

@@ -11,8 +11,8 @@
 #include <sstream>
 
 #include "quern/codegen/lower.h"
-#include "quern/ir/parse.h"
-#include "quern/render/c.h"
+#include "quern/ir/text/parse.h"
+#include "quern/render/c_style/c.h"
 #include "test/codegen/kernels.h"
 #include "test/codegen/op_cases.h"
 

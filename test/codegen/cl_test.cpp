@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "quern/codegen/lower.h"
-#include "quern/engine/programs.h"
-#include "quern/ir/parse.h"
+#include "quern/engine/realize/programs.h"
+#include "quern/ir/text/parse.h"
 #include "test/codegen/kernels.h"
 #include "test/codegen/op_cases.h"
 #include "test/fuzz.h"

@@ -5,9 +5,9 @@
 #include <cmath>
 #include <cstring>
 
-#include "quern/engine/programs.h"
-#include "quern/ir/env.h"
-#include "quern/ir/parse.h"
+#include "quern/base/env.h"
+#include "quern/engine/realize/programs.h"
+#include "quern/ir/text/parse.h"
 #include "test/codegen/kernels.h"
 #include "test/codegen/op_cases.h"
 #include "test/fuzz.h"

@@ -2,9 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "quern/base/error.h"
 #include "quern/codegen/lower.h"
-#include "quern/ir/error.h"
-#include "quern/ir/parse.h"
+#include "quern/ir/text/parse.h"
 #include "quern/runtime/cpu/compile.h"
 #include "test/codegen/kernels.h"
 

@@ -5,8 +5,8 @@
 #include <numeric>
 
 #include "quern/codegen/lower.h"
-#include "quern/engine/programs.h"
-#include "quern/ir/node_map.h"
+#include "quern/engine/realize/programs.h"
+#include "quern/ir/node/node_map.h"
 #include "quern/runtime/interp/program.h"
 
 namespace quern {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "quern/codegen/opt.h"
-#include "quern/ir/linear.h"
+#include "quern/codegen/opt/opt.h"
+#include "quern/ir/pass/linear_program.h"
 #include "quern/runtime/device.h"
 
 namespace quern {

@@ -2,10 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "quern/codegen/linearize.h"
+#include "quern/codegen/linearize/linearize.h"
 #include "quern/codegen/lower.h"
-#include "quern/ir/parse.h"
-#include "quern/ir/spec.h"
+#include "quern/ir/spec/spec.h"
+#include "quern/ir/text/parse.h"
 #include "quern/runtime/interp/program.h"
 #include "test/codegen/kernels.h"
 

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "quern/ir/eval.h"
+#include "quern/ir/node/eval.h"
 #include "test/fuzz.h"
 
 namespace quern {

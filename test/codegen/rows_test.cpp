@@ -7,11 +7,11 @@
 #include <algorithm>
 #include <cmath>
 
-#include "quern/codegen/addresses.h"
+#include "quern/codegen/loops/sum_rows.h"
 #include "quern/codegen/lower.h"
-#include "quern/codegen/sum_rows.h"
-#include "quern/ir/linear.h"
-#include "quern/ir/parse.h"
+#include "quern/codegen/memory/addresses.h"
+#include "quern/ir/pass/linear_program.h"
+#include "quern/ir/text/parse.h"
 #include "quern/runtime/device.h"
 #include "test/codegen/kernels.h"
 

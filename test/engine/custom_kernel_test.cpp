@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "quern/ir/parse.h"
+#include "quern/ir/text/parse.h"
 #include "quern/quern.h"
 #include "test/error_of.h"
 

@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "quern/ir/env.h"
+#include "quern/base/env.h"
 #include "quern/quern.h"
 #include "test/runtime/temporary_folder.h"
 

@@ -4,10 +4,10 @@
 
 #include <numeric>
 
-#include "quern/engine/schedule_cache.h"
-#include "quern/ir/movement.h"
-#include "quern/tensor/function.h"
-#include "quern/tensor/tensor.h"
+#include "quern/engine/realize/schedule_cache.h"
+#include "quern/ir/shape/movement.h"
+#include "quern/tensor/core/function.h"
+#include "quern/tensor/core/tensor.h"
 #include "test/engine/tensors.h"
 #include "test/error_of.h"
 

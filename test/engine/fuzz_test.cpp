@@ -4,7 +4,7 @@
 // compute, carried through what comes after them (estimate() in program.cpp).
 #include <gtest/gtest.h>
 
-#include "quern/ir/env.h"
+#include "quern/base/env.h"
 #include "quern/runtime/device.h"
 #include "test/engine/program.h"
 #include "test/fuzz.h"

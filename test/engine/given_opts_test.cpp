@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "quern/ir/env.h"
+#include "quern/base/env.h"
 #include "quern/quern.h"
 #include "test/error_of.h"
 

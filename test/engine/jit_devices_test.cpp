@@ -2,8 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "quern/engine/jit.h"
-#include "quern/ir/env.h"
+#include "quern/base/env.h"
+#include "quern/engine/jit/jit.h"
 #include "quern/runtime/device.h"
 #include "test/engine/tensors.h"
 

@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "quern/engine/jit.h"
+#include "quern/engine/jit/jit.h"
 #include "test/engine/tensors.h"
 
 namespace quern {

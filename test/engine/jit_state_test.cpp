@@ -2,9 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "quern/engine/jit.h"
-#include "quern/engine/schedule_cache.h"
-#include "quern/ir/env.h"
+#include "quern/base/env.h"
+#include "quern/engine/jit/jit.h"
+#include "quern/engine/realize/schedule_cache.h"
 #include "quern/runtime/counters.h"
 #include "test/engine/tensors.h"
 

@@ -8,10 +8,10 @@
 
 #include <cmath>
 
-#include "quern/engine/programs.h"
-#include "quern/ir/env.h"
+#include "quern/base/env.h"
+#include "quern/engine/realize/programs.h"
 #include "quern/quern.h"
-#include "quern/runtime/host_memory.h"
+#include "quern/runtime/host/host_memory.h"
 #include "test/error_of.h"
 #include "test/fuzz.h"
 

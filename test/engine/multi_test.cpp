@@ -6,13 +6,13 @@
 #include <random>
 #include <sstream>
 
-#include "quern/engine/schedule_cache.h"
-#include "quern/ir/env.h"
-#include "quern/ir/movement.h"
-#include "quern/ir/sharding.h"
+#include "quern/base/env.h"
+#include "quern/engine/realize/schedule_cache.h"
+#include "quern/ir/shape/movement.h"
+#include "quern/ir/shape/sharding.h"
 #include "quern/runtime/buffer.h"
 #include "quern/runtime/counters.h"
-#include "quern/tensor/tensor.h"
+#include "quern/tensor/core/tensor.h"
 #include "test/engine/tensors.h"
 
 namespace quern {

@@ -7,7 +7,7 @@
 #include <map>
 #include <random>
 
-#include "quern/tensor/tensor.h"
+#include "quern/tensor/core/tensor.h"
 #include "test/engine/tensors.h"
 
 namespace quern {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "quern/tensor/tensor.h"
+#include "quern/tensor/core/tensor.h"
 
 namespace quern::program {
 

@@ -1,7 +1,7 @@
 // Random arguments of movement ops.
 #pragma once
 
-#include "quern/ir/uop.h"
+#include "quern/ir/node/uop.h"
 #include "test/fuzz.h"
 
 namespace quern::program {

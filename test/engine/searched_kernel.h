@@ -1,8 +1,8 @@
 // What tests of the search look for opts of, and opts that apply to it.
 #pragma once
 
-#include "quern/codegen/opt.h"
-#include "quern/ir/parse.h"
+#include "quern/codegen/opt/opt.h"
+#include "quern/ir/text/parse.h"
 
 namespace quern {
 

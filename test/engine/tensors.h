@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "quern/ir/error.h"
-#include "quern/tensor/tensor.h"
+#include "quern/base/error.h"
+#include "quern/tensor/core/tensor.h"
 #include "test/error_of.h"
 
 namespace quern {

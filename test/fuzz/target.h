@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "quern/tensor/state_dict.h"
+#include "quern/tensor/core/state_dict.h"
 #include "test/io/bytes.h"
 
 namespace quern::io {

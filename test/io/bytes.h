@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "quern/ir/error.h"
+#include "quern/base/error.h"
 
 namespace quern::io {
 

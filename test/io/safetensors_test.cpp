@@ -10,7 +10,7 @@
 #include <csignal>
 #include <filesystem>
 
-#include "quern/ir/missing_file.h"
+#include "quern/base/missing_file.h"
 #include "test/error_of.h"
 #include "test/io/bytes.h"
 #include "test/runtime/temporary_folder.h"

@@ -3,8 +3,8 @@
 #include <chrono>
 #include <iostream>
 
+#include "quern/base/error.h"
 #include "quern/io/io.h"
-#include "quern/ir/error.h"
 
 namespace {
 

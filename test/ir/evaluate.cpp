@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <array>
 
-#include "quern/ir/eval.h"
-#include "quern/ir/node_map.h"
-#include "quern/ir/saturate.h"
+#include "quern/ir/node/eval.h"
+#include "quern/ir/node/node_map.h"
+#include "quern/ir/node/saturate.h"
 
 namespace quern {
 namespace {

@@ -10,7 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "quern/ir/uop.h"
+#include "quern/ir/node/uop.h"
 
 namespace quern {
 

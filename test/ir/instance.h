@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "quern/ir/pattern.h"
+#include "quern/ir/rules/pattern.h"
 
 namespace quern {
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "quern/ir/symbolic.h"
+#include "quern/ir/symbolic/symbolic.h"
 #include "test/fuzz.h"
 #include "test/ir/evaluate.h"
 #include "test/ir/instance.h"

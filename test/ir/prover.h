@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "quern/ir/rules.h"
+#include "quern/ir/rules/rules.h"
 
 namespace quern {
 

@@ -4,7 +4,7 @@
 #include <array>
 #include <ranges>
 
-#include "quern/ir/uop.h"
+#include "quern/ir/node/uop.h"
 #include "test/fuzz.h"
 #include "test/ir/evaluate.h"
 

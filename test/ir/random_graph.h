@@ -6,8 +6,8 @@
 #include <random>
 #include <string>
 
-#include "quern/ir/notation.h"
-#include "quern/ir/uop.h"
+#include "quern/ir/node/uop.h"
+#include "quern/ir/text/notation.h"
 
 namespace quern {
 

@@ -3,7 +3,7 @@
 
 #include <limits>
 
-#include "quern/ir/const.h"
+#include "quern/ir/node/const.h"
 
 namespace quern {
 

@@ -4,8 +4,8 @@
 
 #include <ctime>
 
-#include "quern/ir/print.h"
-#include "quern/ir/symbolic.h"
+#include "quern/ir/symbolic/symbolic.h"
+#include "quern/ir/text/print.h"
 #include "test/fuzz.h"
 #include "test/ir/evaluate.h"
 #include "test/ir/random_expression.h"

@@ -6,8 +6,8 @@
 #include <map>
 #include <numeric>
 
-#include "quern/ir/print.h"
-#include "quern/ir/symbolic.h"
+#include "quern/ir/symbolic/symbolic.h"
+#include "quern/ir/text/print.h"
 #include "test/fuzz.h"
 #include "test/ir/views.h"
 

@@ -6,8 +6,8 @@
 #include <iostream>
 #include <random>
 
-#include "quern/ir/parse.h"
-#include "quern/ir/print.h"
+#include "quern/ir/text/parse.h"
+#include "quern/ir/text/print.h"
 #include "test/ir/random_graph.h"
 #include "test/ir/rounds.h"
 

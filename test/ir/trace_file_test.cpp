@@ -12,8 +12,8 @@
 
 #include <fmt/format.h>
 
-#include "quern/ir/file.h"
-#include "quern/ir/trace.h"
+#include "quern/base/file.h"
+#include "quern/ir/rewrite/trace.h"
 #include "test/ir/rounds.h"
 #include "test/ir/variables.h"
 

@@ -1,7 +1,7 @@
 // Variables and constants that expressions of tests are made of.
 #pragma once
 
-#include "quern/ir/uop.h"
+#include "quern/ir/node/uop.h"
 
 namespace quern {
 

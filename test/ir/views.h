@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "quern/ir/uop.h"
+#include "quern/ir/node/uop.h"
 
 namespace quern {
 

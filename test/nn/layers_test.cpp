@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "quern/nn/norms.h"
-#include "quern/tensor/training.h"
+#include "quern/tensor/core/training.h"
 #include "test/error_of.h"
 #include "test/ops/row.h"
 

@@ -1,9 +1,9 @@
 // Views with the functions of tensors, values without gradients, and functions that write in place.
 #include <gtest/gtest.h>
 
-#include "quern/ir/error.h"
-#include "quern/tensor/tensor.h"
-#include "quern/tensor/training.h"
+#include "quern/base/error.h"
+#include "quern/tensor/core/tensor.h"
+#include "quern/tensor/core/training.h"
 #include "test/engine/tensors.h"
 
 namespace quern {

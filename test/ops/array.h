@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "quern/tensor/tensor.h"
+#include "quern/tensor/core/tensor.h"
 
 namespace quern::optest {
 

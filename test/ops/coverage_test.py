@@ -43,7 +43,7 @@ def methods(header: str) -> dict[str, str]:
 
 
 def main() -> int:
-    declared = methods((ROOT / "quern/tensor/tensor.h").read_text())
+    declared = methods((ROOT / "quern/tensor/core/tensor.h").read_text())
     tests = "\n".join(p.read_text() for p in sorted((ROOT / "test/ops").glob("*_test.cpp")))
     called = set(re.findall(r"(?:\.|::)(\w+)(?=[(,<\s})])", tests))
     rows = set(re.findall(r'"(\w+)[ ,"]', tests))  # their names begin with the method's

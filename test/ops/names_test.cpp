@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "quern/ir/error.h"
-#include "quern/tensor/tensor.h"
+#include "quern/base/error.h"
+#include "quern/tensor/core/tensor.h"
 
 namespace quern::optest {
 namespace {

@@ -5,13 +5,13 @@
 
 #include <fstream>
 
+#include "quern/base/env.h"
 #include "quern/codegen/lower.h"
-#include "quern/ir/env.h"
-#include "quern/ir/parse.h"
+#include "quern/ir/text/parse.h"
+#include "quern/runtime/cache/disk_cache.h"
 #include "quern/runtime/cpu/code.h"
 #include "quern/runtime/cpu/host.h"
 #include "quern/runtime/device.h"
-#include "quern/runtime/disk_cache.h"
 #include "test/runtime/temporary_folder.h"
 
 namespace quern {

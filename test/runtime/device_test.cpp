@@ -9,8 +9,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "quern/ir/env.h"
-#include "quern/ir/movement.h"
+#include "quern/base/env.h"
+#include "quern/ir/shape/movement.h"
 #include "quern/runtime/buffer.h"
 #include "quern/runtime/counters.h"
 #include "test/error_of.h"

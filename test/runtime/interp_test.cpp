@@ -4,8 +4,8 @@
 
 #include <numeric>
 
-#include "quern/ir/eval.h"
-#include "quern/ir/parse.h"
+#include "quern/ir/node/eval.h"
+#include "quern/ir/text/parse.h"
 #include "quern/runtime/interp/program.h"
 #include "test/error_of.h"
 #include "test/fuzz.h"

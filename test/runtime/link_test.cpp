@@ -8,7 +8,7 @@
 #include <random>
 
 #include "quern/codegen/lower.h"
-#include "quern/ir/parse.h"
+#include "quern/ir/text/parse.h"
 #include "quern/runtime/cpu/compile.h"
 #include "quern/runtime/cpu/link.h"
 #include "quern/runtime/cpu/relocate.h"

@@ -2,8 +2,8 @@
 // counter stands in a kernel that sums up.
 #include <gtest/gtest.h>
 
-#include "quern/engine/outputs.h"
-#include "quern/tensor/tensor.h"
+#include "quern/engine/realize/outputs.h"
+#include "quern/tensor/core/tensor.h"
 #include "test/schedule/run.h"
 
 namespace quern {

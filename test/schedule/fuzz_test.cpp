@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
-#include "quern/ir/env.h"
-#include "quern/ir/movement.h"
-#include "quern/ir/saturate.h"
+#include "quern/base/env.h"
+#include "quern/ir/node/saturate.h"
+#include "quern/ir/shape/movement.h"
 #include "quern/runtime/device.h"
 #include "test/fuzz.h"
 #include "test/schedule/run.h"

@@ -1,9 +1,9 @@
 // How many kernels programs become, and why: shapes and devices are fixed, so that a change is seen.
 #include <gmock/gmock.h>
 
-#include "quern/engine/outputs.h"
-#include "quern/ir/env.h"
-#include "quern/tensor/tensor.h"
+#include "quern/base/env.h"
+#include "quern/engine/realize/outputs.h"
+#include "quern/tensor/core/tensor.h"
 #include "test/schedule/run.h"
 
 namespace quern {

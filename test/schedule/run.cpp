@@ -4,10 +4,10 @@
 
 #include <cstring>
 
+#include "quern/base/error.h"
 #include "quern/codegen/lower.h"
-#include "quern/engine/programs.h"
-#include "quern/ir/error.h"
-#include "quern/ir/node_map.h"
+#include "quern/engine/realize/programs.h"
+#include "quern/ir/node/node_map.h"
 #include "quern/runtime/device.h"
 #include "quern/runtime/interp/program.h"
 

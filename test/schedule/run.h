@@ -4,7 +4,7 @@
 #include <map>
 
 #include "quern/schedule/schedule.h"
-#include "quern/tensor/tensor.h"
+#include "quern/tensor/core/tensor.h"
 #include "test/tensor/reference.h"
 
 namespace quern {

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <functional>
 
-#include "quern/ir/env.h"
+#include "quern/base/env.h"
 #include "test/error_of.h"
 #include "test/tensor/values.h"
 

@@ -5,9 +5,9 @@
 #include <random>
 #include <unordered_map>
 
-#include "quern/ir/movement.h"
-#include "quern/ir/spec.h"
-#include "quern/tensor/gradient.h"
+#include "quern/ir/shape/movement.h"
+#include "quern/ir/spec/spec.h"
+#include "quern/tensor/gradient/gradient.h"
 #include "test/ir/rounds.h"
 #include "test/tensor/reference.h"
 

@@ -1,9 +1,9 @@
 // Assignment, views of memory, and the registry of live tensors.
 #include <gtest/gtest.h>
 
-#include "quern/ir/movement.h"
-#include "quern/ir/spec.h"
-#include "quern/tensor/live.h"
+#include "quern/ir/shape/movement.h"
+#include "quern/ir/spec/spec.h"
+#include "quern/tensor/core/live.h"
 #include "test/tensor/values.h"
 
 namespace quern {

@@ -9,9 +9,9 @@
 #include <set>
 #include <unordered_map>
 
-#include "quern/ir/eval.h"
-#include "quern/ir/movement.h"
-#include "quern/ir/node_map.h"
+#include "quern/ir/node/eval.h"
+#include "quern/ir/node/node_map.h"
+#include "quern/ir/shape/movement.h"
 #include "quern/runtime/device.h"
 
 namespace quern::reference {

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "quern/ir/uop.h"
+#include "quern/ir/node/uop.h"
 
 namespace quern::reference {
 

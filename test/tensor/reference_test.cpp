@@ -6,7 +6,7 @@
 
 #include <numeric>
 
-#include "quern/ir/movement.h"
+#include "quern/ir/shape/movement.h"
 
 namespace quern {
 namespace {

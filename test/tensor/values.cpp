@@ -4,7 +4,7 @@
 #include <mutex>
 #include <unordered_map>
 
-#include "quern/ir/movement.h"
+#include "quern/ir/shape/movement.h"
 #include "test/tensor/reference.h"
 
 namespace quern {

@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "quern/tensor/tensor.h"
+#include "quern/tensor/core/tensor.h"
 
 #if defined(__SANITIZE_THREAD__)
 #define QUERN_TSAN 1

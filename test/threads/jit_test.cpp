@@ -3,7 +3,7 @@
 
 #include <thread>
 
-#include "quern/engine/jit.h"
+#include "quern/engine/jit/jit.h"
 #include "test/threads/in_threads.h"
 
 namespace quern {

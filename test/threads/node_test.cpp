@@ -5,8 +5,8 @@
 
 #include <gtest/gtest.h>
 
-#include "quern/ir/env.h"
-#include "quern/ir/uop.h"
+#include "quern/base/env.h"
+#include "quern/ir/node/uop.h"
 #include "test/threads/in_threads.h"
 
 namespace quern {

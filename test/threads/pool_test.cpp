@@ -1,5 +1,5 @@
 // The threads that run the parts of a kernel.
-#include "quern/runtime/pool.h"
+#include "quern/runtime/host/pool.h"
 
 #include <gtest/gtest.h>
 

@@ -5,9 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "quern/ir/env.h"
-#include "quern/ir/rewrite.h"
-#include "quern/ir/trace.h"
+#include "quern/base/env.h"
+#include "quern/ir/rewrite/rewrite.h"
+#include "quern/ir/rewrite/trace.h"
 #include "test/threads/in_threads.h"
 
 namespace quern {

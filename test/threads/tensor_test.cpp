@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "quern/runtime/device.h"
-#include "quern/tensor/tensor.h"
+#include "quern/tensor/core/tensor.h"
 #include "test/threads/in_threads.h"
 
 namespace quern {

@@ -1,5 +1,5 @@
 // Conditions. `not` is XOR with true, and bools have no arithmetic: it is the logical ops by other names.
-#include "quern/ir/symbolic.h"
+#include "quern/ir/symbolic/symbolic.h"
 
 namespace quern {
 

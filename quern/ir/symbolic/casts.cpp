@@ -1,5 +1,5 @@
 // Casts and bitcasts.
-#include "quern/ir/symbolic.h"
+#include "quern/ir/symbolic/symbolic.h"
 
 namespace quern {
 namespace {

@@ -2,9 +2,9 @@
 // from each other.
 #include <algorithm>
 
-#include "quern/ir/saturate.h"
-#include "quern/ir/symbolic.h"
+#include "quern/ir/node/saturate.h"
 #include "quern/ir/symbolic/linear.h"
+#include "quern/ir/symbolic/symbolic.h"
 
 namespace quern {
 namespace {

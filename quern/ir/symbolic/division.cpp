@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <functional>
 
-#include "quern/ir/saturate.h"
-#include "quern/ir/symbolic.h"
+#include "quern/ir/node/saturate.h"
 #include "quern/ir/symbolic/linear.h"
+#include "quern/ir/symbolic/symbolic.h"
 
 namespace quern {
 namespace {

@@ -1,7 +1,7 @@
 // Division of sums by constants. Internal to symbolic.
 #pragma once
 
-#include "quern/ir/uop.h"
+#include "quern/ir/node/uop.h"
 
 namespace quern {
 

@@ -1,7 +1,7 @@
 // Rules on floats: exact ones, and those that a program has to ask for.
 #include <cmath>
 
-#include "quern/ir/symbolic.h"
+#include "quern/ir/symbolic/symbolic.h"
 
 namespace quern {
 namespace {

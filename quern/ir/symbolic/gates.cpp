@@ -2,10 +2,10 @@
 // with what the gate says.
 #include <algorithm>
 
-#include "quern/ir/node_map.h"
-#include "quern/ir/saturate.h"
-#include "quern/ir/symbolic.h"
+#include "quern/ir/node/node_map.h"
+#include "quern/ir/node/saturate.h"
 #include "quern/ir/symbolic/linear.h"
+#include "quern/ir/symbolic/symbolic.h"
 
 namespace quern {
 namespace {

@@ -1,8 +1,8 @@
 // Constant folding, neutral elements, and ops that are other ops.
 #include <array>
 
-#include "quern/ir/eval.h"
-#include "quern/ir/symbolic.h"
+#include "quern/ir/node/eval.h"
+#include "quern/ir/symbolic/symbolic.h"
 
 namespace quern {
 namespace {

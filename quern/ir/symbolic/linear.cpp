@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "quern/ir/saturate.h"
+#include "quern/ir/node/saturate.h"
 
 namespace quern {
 namespace {

@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "quern/ir/small_vector.h"
-#include "quern/ir/uop.h"
+#include "quern/base/small_vector.h"
+#include "quern/ir/node/uop.h"
 
 namespace quern {
 

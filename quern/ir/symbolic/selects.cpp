@@ -1,6 +1,6 @@
 // where, min and max.
-#include "quern/ir/symbolic.h"
 #include "quern/ir/symbolic/linear.h"
+#include "quern/ir/symbolic/symbolic.h"
 
 namespace quern {
 namespace {

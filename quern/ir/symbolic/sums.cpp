@@ -1,12 +1,12 @@
 // Sums, products, min/max and conditions in one order, with equal parts brought together.
 #include <algorithm>
 
-#include "quern/ir/eval.h"
-#include "quern/ir/node_map.h"
-#include "quern/ir/saturate.h"
-#include "quern/ir/symbolic.h"
+#include "quern/ir/node/eval.h"
+#include "quern/ir/node/node_map.h"
+#include "quern/ir/node/saturate.h"
 #include "quern/ir/symbolic/division.h"
 #include "quern/ir/symbolic/linear.h"
+#include "quern/ir/symbolic/symbolic.h"
 
 namespace quern {
 namespace {

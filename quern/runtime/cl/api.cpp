@@ -5,8 +5,8 @@
 
 #include <atomic>
 
-#include "quern/ir/error.h"
-#include "quern/ir/fork.h"
+#include "quern/base/error.h"
+#include "quern/base/fork.h"
 
 namespace quern::cl {
 namespace {

@@ -5,8 +5,8 @@
 #include <set>
 #include <unordered_map>
 
-#include "quern/ir/env.h"
-#include "quern/render/opencl.h"
+#include "quern/base/env.h"
+#include "quern/render/c_style/opencl.h"
 #include "quern/runtime/cl/queue.h"
 #include "quern/runtime/devices.h"
 

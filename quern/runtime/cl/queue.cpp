@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "quern/ir/error.h"
+#include "quern/base/error.h"
 
 namespace quern::cl {
 namespace {
@@ -88,7 +88,8 @@ DeviceSpec spec_of(cl_device_id device, const std::string& name) {
   spec.memory.registers = gpu ? 128 : 16;
   spec.parallel.vector_bytes =
       gpu ? 16 : 4 * static_cast<int64_t>(number<cl_uint>(device, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT));
-  if (const int64_t cache = number_of(CL_DEVICE_GLOBAL_MEM_CACHE_SIZE); cache > 0) spec.memory.l2_bytes = cache;
+  if (const int64_t cache = number_of(CL_DEVICE_GLOBAL_MEM_CACHE_SIZE); cache > 0)
+    spec.memory.l2_bytes = cache;
   // each buffer is an address and an offset
   spec.max_buffers = std::max<int64_t>(
       8, static_cast<int64_t>(number<size_t>(device, CL_DEVICE_MAX_PARAMETER_SIZE)) / 16 - 8);

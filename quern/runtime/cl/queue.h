@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "quern/ir/device_spec.h"
+#include "quern/ir/pass/device_spec.h"
 #include "quern/runtime/cl/api.h"
 
 namespace quern::cl {

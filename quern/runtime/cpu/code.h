@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "quern/ir/arg.h"
+#include "quern/ir/node/arg.h"
 
 namespace quern::cpu {
 

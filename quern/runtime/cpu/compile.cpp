@@ -20,8 +20,8 @@
 #include <mutex>
 #include <vector>
 
-#include "quern/ir/error.h"
-#include "quern/render/llvm.h"
+#include "quern/base/error.h"
+#include "quern/render/llvm/llvm.h"
 #include "quern/runtime/cpu/host.h"
 #include "quern/runtime/cpu/succeed.h"
 

@@ -7,15 +7,15 @@
 #include <map>
 #include <mutex>
 
-#include "quern/ir/env.h"
-#include "quern/ir/fork.h"
-#include "quern/render/c.h"
+#include "quern/base/env.h"
+#include "quern/base/fork.h"
+#include "quern/render/c_style/c.h"
 #include "quern/runtime/cpu/batch.h"
 #include "quern/runtime/cpu/host.h"
 #include "quern/runtime/cpu/program.h"
 #include "quern/runtime/devices.h"
-#include "quern/runtime/host_memory.h"
-#include "quern/runtime/pool.h"
+#include "quern/runtime/host/host_memory.h"
+#include "quern/runtime/host/pool.h"
 
 #if defined(__has_feature)
 #define QUERN_HAS_FEATURE(x) __has_feature(x)

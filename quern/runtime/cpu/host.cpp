@@ -6,9 +6,9 @@
 #include <array>
 #include <cstring>
 
-#include "quern/ir/codegen_version.h"
-#include "quern/ir/env.h"
-#include "quern/ir/error.h"
+#include "quern/base/codegen_version.h"
+#include "quern/base/env.h"
+#include "quern/base/error.h"
 
 #if defined(__x86_64__)
 #include <cpuid.h>

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "quern/ir/error.h"
+#include "quern/base/error.h"
 #include "quern/runtime/cpu/relocate.h"
 
 namespace quern::cpu {

@@ -8,12 +8,12 @@
 
 namespace quern::cpu {
 
-// What a kernel that takes long asks now and then: whether it is to stop. See render/llvm.h.
+// What a kernel that takes long asks now and then: whether it is to stop. See render/llvm/llvm.h.
 struct Poll {
   int32_t (*stops)(Poll* self);
 };
 
-// See render/llvm.h for what it is called with.
+// See render/llvm/llvm.h for what it is called with.
 using Function = void (*)(void** memory, const int64_t* variables, void* scratch, int64_t thread, Poll* poll);
 
 struct Linked {

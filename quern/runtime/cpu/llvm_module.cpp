@@ -2,8 +2,8 @@
 
 #include <cstring>
 
-#include "quern/ir/codegen_version.h"
-#include "quern/ir/error.h"
+#include "quern/base/codegen_version.h"
+#include "quern/base/error.h"
 #include "quern/runtime/cpu/compile.h"
 #include "quern/runtime/cpu/disassemble.h"
 

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "quern/ir/linear.h"
+#include "quern/ir/pass/linear_program.h"
 #include "quern/runtime/cpu/code.h"
 #include "quern/runtime/cpu/host.h"
 

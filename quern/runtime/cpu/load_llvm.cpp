@@ -5,8 +5,8 @@
 #include <filesystem>
 #include <mutex>
 
-#include "quern/ir/codegen_version.h"
-#include "quern/ir/error.h"
+#include "quern/base/codegen_version.h"
+#include "quern/base/error.h"
 #include "quern/runtime/cpu/compile.h"
 #include "quern/runtime/cpu/disassemble.h"
 #include "quern/runtime/cpu/llvm_module.h"

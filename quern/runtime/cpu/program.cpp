@@ -8,15 +8,15 @@
 #include <exception>
 #include <thread>
 
-#include "quern/ir/env.h"
-#include "quern/ir/fork.h"
+#include "quern/base/env.h"
+#include "quern/base/fork.h"
+#include "quern/runtime/cache/disk_cache.h"
 #include "quern/runtime/cpu/compile.h"
 #include "quern/runtime/cpu/disassemble.h"
 #include "quern/runtime/cpu/host.h"
-#include "quern/runtime/disk_cache.h"
-#include "quern/runtime/host_memory.h"
-#include "quern/runtime/may_stop.h"
-#include "quern/runtime/pool.h"
+#include "quern/runtime/host/host_memory.h"
+#include "quern/runtime/host/may_stop.h"
+#include "quern/runtime/host/pool.h"
 
 namespace quern::cpu {
 namespace {

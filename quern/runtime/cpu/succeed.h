@@ -5,7 +5,7 @@
 
 #include <utility>
 
-#include "quern/ir/error.h"
+#include "quern/base/error.h"
 
 namespace quern::cpu {
 

@@ -3,7 +3,7 @@
 #include <limits>
 #include <type_traits>
 
-#include "quern/ir/eval.h"
+#include "quern/ir/node/eval.h"
 #include "quern/runtime/interp/machine.h"
 
 namespace quern::interp {

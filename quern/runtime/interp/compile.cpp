@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "quern/ir/node_map.h"
+#include "quern/ir/node/node_map.h"
 #include "quern/runtime/interp/compiler.h"
 
 namespace quern::interp {

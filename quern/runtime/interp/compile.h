@@ -6,7 +6,7 @@
 // workgroup's threads, so that what stands before it has run for all of them.
 #pragma once
 
-#include "quern/ir/linear.h"
+#include "quern/ir/pass/linear_program.h"
 #include "quern/runtime/interp/machine.h"
 
 namespace quern::interp {

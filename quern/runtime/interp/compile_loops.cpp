@@ -2,8 +2,8 @@
 #include <list>
 #include <ranges>
 
-#include "quern/ir/eval.h"
-#include "quern/ir/node_map.h"
+#include "quern/ir/node/eval.h"
+#include "quern/ir/node/node_map.h"
 #include "quern/runtime/interp/compiler.h"
 
 namespace quern::interp {

@@ -2,7 +2,7 @@
 // apart from any renderer.
 #include <fmt/format.h>
 
-#include "quern/ir/linear.h"
+#include "quern/ir/pass/linear_program.h"
 #include "quern/runtime/interp/compile.h"
 #include "quern/runtime/interp/compiler.h"
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "quern/ir/uop.h"
+#include "quern/ir/node/uop.h"
 
 namespace quern::interp {
 

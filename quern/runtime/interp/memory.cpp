@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "quern/ir/const.h"
+#include "quern/ir/node/const.h"
 #include "quern/runtime/interp/machine.h"
 
 namespace quern::interp {

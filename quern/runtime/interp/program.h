@@ -1,7 +1,7 @@
 // A kernel that the INTERP device can run.
 #pragma once
 
-#include "quern/ir/linear.h"
+#include "quern/ir/pass/linear_program.h"
 #include "quern/runtime/device.h"
 #include "quern/runtime/interp/machine.h"
 

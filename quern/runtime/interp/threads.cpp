@@ -3,7 +3,7 @@
 // does elsewhere.
 #include <fmt/format.h>
 
-#include "quern/ir/error.h"
+#include "quern/base/error.h"
 #include "quern/runtime/interp/machine.h"
 
 namespace quern::interp {

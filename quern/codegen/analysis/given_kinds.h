@@ -1,0 +1,26 @@
+// Ranges to which whoever wrote the kernel gave a kind. Whatever its kind, a range is a loop: that is what
+// its numbers are. Threads and copies do steps at once, so such a kind is refused where a step may need what
+// another one stored: registers that a thread has for itself, lanes that share one, places that are written
+// twice.
+#pragma once
+
+#include <string>
+
+#include "quern/ir/node/uop.h"
+
+namespace quern {
+
+// Why the steps of a range cannot be done apart from each other, each by a thread (or a workgroup) of its
+// own;
+// "" if they can. `program` is a kernel whose memory is read by LOADs and written through addresses.
+std::string why_not_apart(const UOp& program, const UOp& range);
+
+// Whether steps of loops may store to the same place, of which the last is to stay: an index with divisions
+// from which it is not clear which step a place belongs to.
+bool may_store_twice(const UOp& program);
+
+// An Error for a range of kind GLOBAL, LOCAL, WARP, THREAD, GROUP_REDUCE, UPCAST or UNROLL that would not do
+// what a loop does.
+void check_given_kinds(const UOp& program);
+
+}  // namespace quern

@@ -1,0 +1,15 @@
+// Ops in terms of those that hardware has, with the results that eval() defines: afterwards
+//   - FLOORDIV, FLOORMOD, POW of integers and THREEFRY are gone; bools have AND, OR and XOR only;
+//   - a divisor of TRUNCDIV and TRUNCMOD is not 0, and not -1 where the least integer may be divided;
+//   - a shift is by less than the width.
+// What is left to renderers, to be done as eval() does it: casts of floats to integers saturate and NaN gives
+// 0; MAX and MIN of floats give NaN if either is NaN, and -0.0 is less than 0.0.
+#pragma once
+
+#include "quern/ir/rewrite/rewrite.h"
+
+namespace quern {
+
+extern const Rules decompositions;
+
+}  // namespace quern

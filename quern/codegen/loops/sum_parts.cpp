@@ -1,0 +1,147 @@
+#include "quern/codegen/loops/sum_parts.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <vector>
+
+#include "quern/codegen/analysis/rebuild.h"
+#include "quern/codegen/analysis/strides.h"
+#include "quern/ir/node/node_map.h"
+#include "quern/ir/symbolic/symbolic.h"
+
+namespace quern {
+namespace {
+
+constexpr int64_t kLeastParts = 4;
+
+// Steps in a part: at its end each accumulator is added to another, which is not in a register if there are
+// many of them.
+constexpr int64_t kLeastInPart = 64, kLeastInPartOfMany = 256;
+constexpr int64_t kMany = 512;  // bytes
+
+// Reduces over the same loops.
+struct Group {
+  UOps loops;  // outermost first
+  UOps reduces;
+};
+
+int64_t steps_of(const UOps& loops) {
+  int64_t all = 1;
+  for (const UOp& r : loops) all *= steps(r);
+  return all;
+}
+
+bool is_plain(const UOp& reduce) {
+  return reduce.arg().reduce().op != Op::NOOP &&
+         std::ranges::all_of(reduce.src().subspan(1), [](const UOp& s) { return s.op() == Op::RANGE; });
+}
+bool is_sum_of_floats(const UOp& reduce) {
+  return reduce.arg().reduce().op == Op::ADD && reduce.dtype().is_float();
+}
+
+// Groups in whose loops is nothing else: parted, they would no longer be one with that.
+std::vector<Group> groups_in(const UOp& program) {
+  std::vector<Group> groups;
+  NodeSet taken, twice;
+  const auto take = [&](const UOp& range) {
+    if (!taken.insert(range)) twice.insert(range);
+  };
+  walk(program, [&](const UOp& u) {
+    if (u.op() == Op::END || u.op() == Op::AFTER || (u.op() == Op::REDUCE && !is_plain(u)))
+      for (const UOp& s : u.src())
+        if (s.op() == Op::RANGE) twice.insert(s);
+    if (u.op() != Op::REDUCE || !is_plain(u)) return;
+    UOps loops(u.src().begin() + 1, u.src().end());
+    std::ranges::sort(loops, before);
+    auto group = std::ranges::find(groups, loops, &Group::loops);
+    if (group == groups.end()) {
+      for (const UOp& r : loops) take(r);
+      group = groups.insert(groups.end(), {loops, {}});
+    }
+    group->reduces.push_back(u);
+  });
+  std::erase_if(groups, [&](const Group& g) {
+    return std::ranges::any_of(g.loops, [&](const UOp& r) { return twice.contains(r); });
+  });
+  return groups;
+}
+
+// The shortest part that is no shorter than there are parts: `amount` steps of a loop, and all of those
+// inside of it. An amount of 0: there is none.
+struct Cut {
+  size_t loop = 0;
+  int64_t amount = 0;
+};
+Cut cut(const UOps& loops, int64_t least) {
+  const int64_t all = steps_of(loops);
+  if (all < kLeastParts * least) return {};  // or not known
+  int64_t inside = 1;
+  for (size_t loop = loops.size(); loop-- > 0;) {
+    const int64_t here = steps(loops[loop]);
+    for (int64_t amount = 1; amount <= here; amount++) {
+      const int64_t part = inside * amount;
+      if (here % amount != 0 || part < std::max(least, all / part)) continue;
+      return all / part >= kLeastParts ? Cut{loop, amount} : Cut{};
+    }
+    inside *= here;
+  }
+  return {};
+}
+
+// A loop whose numbers are twice as large, so that there are some between them for its parts.
+UOp renumbered(const UOp& range) {
+  const RangeArg arg = range.arg().range();
+  return range.replace({.arg = RangeArg{2 * arg.id, arg.kind}});
+}
+
+// What becomes of the loops of a group.
+struct Parts {
+  UOps outer, inner;
+};
+Parts part(const UOps& loops, const Cut& at, std::unordered_map<UOp, UOp>& changed) {
+  Parts parts;
+  for (size_t i = 0; i < loops.size(); i++)
+    (i < at.loop ? parts.outer : parts.inner).push_back(renumbered(loops[i]));
+  const UOp& r = loops[at.loop];
+  if (at.amount == steps(r)) return parts;
+  const RangeArg arg = r.arg().range();
+  const UOp outer = UOp::range(steps(r) / at.amount, 2 * arg.id, arg.kind);
+  const UOp inner = UOp::range(at.amount, 2 * arg.id + 1, arg.kind);
+  parts.outer.push_back(outer);
+  parts.inner[0] = inner;
+  changed.emplace(r, outer * at.amount + inner);
+  return parts;
+}
+
+UOp reduce(const UOp& like, const UOp& value, const UOps& loops) {
+  UOps sources{value};
+  sources.insert(sources.end(), loops.begin(), loops.end());
+  return like.with_src(sources);
+}
+
+}  // namespace
+
+UOp sums_in_parts(const UOp& program) {
+  if (!program.ops_below().contains(Op::REDUCE)) return program;
+  std::unordered_map<UOp, UOp> changed;     // loops of which some steps are in a part
+  std::unordered_map<UOp, Parts> parts_of;  // of reduces
+  for (const Group& g : groups_in(program)) {
+    if (std::ranges::none_of(g.reduces, is_sum_of_floats)) continue;
+    int64_t accumulators = 0;  // bytes
+    for (const UOp& u : g.reduces) accumulators += u.dtype().bytes();
+    const Cut at = cut(g.loops, accumulators < kMany ? kLeastInPart : kLeastInPartOfMany);
+    if (at.amount == 0) continue;
+    const Parts parts = part(g.loops, at, changed);
+    for (const UOp& u : g.reduces) parts_of.emplace(u, parts);
+  }
+  if (parts_of.empty()) return program;
+  const UOp parted = rebuild(program, [&](const UOp& u, const UOps& sources) -> UOp {
+    if (u.op() == Op::RANGE) return changed.contains(u) ? changed.at(u) : renumbered(u.with_src(sources));
+    const auto found = parts_of.find(u);
+    if (found == parts_of.end()) return {};
+    return reduce(u, reduce(u, sources[0], found->second.inner), found->second.outer);
+  });
+  return graph_rewrite(parted, symbolic, {.name = "simplify sums in parts"});
+}
+
+}  // namespace quern

@@ -1,0 +1,102 @@
+// A stage of the compiler is a table: its passes, in the order in which they run. A pass is a list of rewrite
+// rules, or a function from graph to graph. One runner goes through every table, and does the same for each
+// pass: records the graph before and after, checks it, times it, prints it, and stops where it is asked to.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "quern/ir/pass/pass_info.h"
+#include "quern/ir/rewrite/rewrite.h"
+#include "quern/ir/rewrite/trace.h"
+#include "quern/ir/spec/spec.h"
+
+namespace quern {
+
+// One pass. `Context` has what passes may ask for; it is computed before the first pass and does not change.
+// Its member `met` holds the needs that are met.
+template <class Context>
+struct Pass {
+  std::string_view name;
+  std::string_view file;  // under quern/
+  Needs needs;
+  const Rules* rules = nullptr;                      // either rules, which are applied until none applies,
+  UOp (*run)(const UOp&, const Context&) = nullptr;  // or a function
+  std::string_view result;                           // what holds afterwards, for the documentation
+};
+
+template <class Context>
+struct Stage {
+  std::string_view name;
+  std::optional<Level> level;  // of the graphs between its passes; none: they are on the way to another one
+  std::span<const Pass<Context>> passes;
+};
+
+template <class Context>
+std::vector<PassInfo> passes_of(const Stage<Context>& stage) {
+  std::vector<PassInfo> list;
+  for (const Pass<Context>& p : stage.passes)
+    list.push_back({stage.name, p.name, p.file, p.needs, p.rules != nullptr, p.result});
+  return list;
+}
+
+namespace detail {
+
+// Does anybody watch what passes do: a trace, statistics, a profile, SPEC or DEBUG?
+bool watching_passes();
+
+// One pass as it runs, while somebody watches.
+class PassWatch {
+ public:
+  // `observed`: it is recorded here; a list of rules is by graph_rewrite.
+  PassWatch(std::string_view name, std::optional<Level> level, const UOp& graph, bool observed);
+  PassWatch(const PassWatch&) = delete;
+  PassWatch& operator=(const PassWatch&) = delete;
+  ~PassWatch();
+  void finish(const UOp& result);
+
+ private:
+  std::string_view name_;
+  std::optional<Level> level_;
+  const UOp& graph_;
+  std::unique_ptr<Observation> observation_;
+};
+
+}  // namespace detail
+
+// One pass, whatever it needs.
+template <class Context>
+UOp run_pass(const Stage<Context>& stage, const Pass<Context>& pass, const UOp& graph,
+             const Context& context) {
+  const auto run = [&] {
+    return pass.rules ? graph_rewrite(graph, *pass.rules, {.name = pass.name}) : pass.run(graph, context);
+  };
+  if (!detail::watching_passes()) return run();
+  detail::PassWatch watch(pass.name, stage.level, graph, pass.rules == nullptr);
+  UOp result = run();
+  watch.finish(result);
+  return result;
+}
+
+// The pass of this name; null: the stage has none.
+template <class Context>
+const Pass<Context>* pass_named(const Stage<Context>& stage, std::string_view name) {
+  for (const Pass<Context>& pass : stage.passes)
+    if (pass.name == name) return &pass;
+  return nullptr;
+}
+
+// Runs the passes whose needs are met, up to and with the one called `last`; none: all of them.
+template <class Context>
+UOp run_passes(const Stage<Context>& stage, UOp graph, const Context& context, std::string_view last = {}) {
+  for (const Pass<Context>& pass : stage.passes) {
+    if (context.met.contains_all(pass.needs)) graph = run_pass(stage, pass, graph, context);
+    if (pass.name == last) break;
+  }
+  return graph;
+}
+
+}  // namespace quern

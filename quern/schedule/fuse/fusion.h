@@ -1,0 +1,29 @@
+// The one place where it is decided whether a value is computed where it is used or kept in memory, and why.
+#pragma once
+
+#include <map>
+
+#include "quern/schedule/fuse/plan.h"
+
+namespace quern {
+
+struct Verdict {
+  NodePlan::Keep keep = NodePlan::Keep::no;
+  std::string reason;     // of what is kept
+  bool removable = true;  // if it turns out to be of few operations
+  UOps level;  // not kept: the loops that its reduces stand in; in LOCAL: the loops around the memory
+  std::vector<size_t> axes;  // in LOCAL: the axes that memory has
+};
+
+// What a decision may look at. `outer_of` gives, for a range that a reduce opened, the loops around that
+// reduce.
+struct Question {
+  const UOp& node;
+  const Facts& facts;
+  const std::vector<Use>& uses;
+  const Plan& plan;
+  const std::map<UOp, UOps, bool (*)(const UOp&, const UOp&)>& outer_of;
+};
+Verdict decide(const Question& question);
+
+}  // namespace quern

@@ -1,0 +1,77 @@
+// Which values get memory, and with which loops everything else is computed: the plan that ranges.cpp carries
+// out.
+//
+// The graph is walked from its outputs to its inputs. Each node has been handed, by each of its users, an
+// index for each of its axes: a use. It then either passes the uses on to its sources, rewritten by what it
+// does to axes, and is computed anew for each of them; or it gets memory, filled by loops of its own, which
+// all uses then read.
+#pragma once
+
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "quern/base/small_vector.h"
+#include "quern/ir/node/uop.h"
+#include "quern/ir/pass/device_spec.h"
+#include "quern/schedule/facts/facts.h"
+#include "quern/schedule/schedule.h"
+
+namespace quern {
+
+// A loop nest that writes memory: what a STORE writes, or a value that is kept.
+struct Nest {
+  UOps index;   // an index for each axis of what is written: a RANGE, or 0
+  UOps ranges;  // the RANGEs among them
+  std::vector<UOps>
+      levels;  // where reduces stand that are used in loops further inside: each a part of the next
+  const DeviceSpec* spec = nullptr;
+  UOp device;               // DEVICE
+  int64_t bytes = 0;        // that all of it reads
+  int64_t local_bytes = 0;  // of LOCAL memory that is promised
+};
+
+// The loops around a place in a nest, outputs and reduces.
+struct Scope {
+  int nest = -1;
+  UOps loops;
+};
+
+struct Use {
+  UOps index;
+  int scope = -1;
+};
+
+struct NodePlan {
+  std::vector<Use> uses;
+  enum class Keep : uint8_t { no, local, global } keep = Keep::no;
+  std::string reason;
+  bool removable = true;      // if it turns out to be cheap
+  bool whole = false;         // memory has all axes, also those in which the value is the same
+  int nest = -1;              // kept, or a STORE: the nest that computes it
+  UOps own_index;             // kept in LOCAL: the index it is computed with
+  std::vector<size_t> axes;   // kept: the axes that memory has
+  std::vector<UOps> reduced;  // a REDUCE: the ranges that stand for its axes, for each use
+  std::vector<SmallVector<uint32_t, 3>> sources;  // for each way it is computed: which use of each source
+  bool wanted_in_memory = false;                  // by a COPY or a kernel of the user's
+  bool overwritten = false;                       // memory that a STORE goes on from
+  bool forwarded = false;                         // an AFTER: what was stored is computed again, not read
+};
+
+struct Plan {
+  NodeList order;  // sources before users
+  NodeMap<uint32_t> position;
+  std::vector<NodePlan> nodes;
+  std::vector<Nest> nests;
+  std::vector<Scope> scopes;
+  int64_t next_range = 0;
+  // RANGEs of reduces that pick one element along them, which are no loops: the loops that the index depends
+  // on.
+  std::unordered_map<UOp, UOps> picked;
+
+  Plan(const UOp& sink, const SpecOf& spec_of);
+  NodePlan& of(const UOp& u) { return nodes[*position.find(u)]; }
+  const NodePlan& of(const UOp& u) const { return nodes[*position.find(u)]; }
+};
+
+}  // namespace quern

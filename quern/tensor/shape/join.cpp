@@ -1,0 +1,100 @@
+// Tensors put together and taken apart.
+#include <fmt/format.h>
+
+#include <ranges>
+
+#include "quern/ir/shape/movement.h"
+#include "quern/tensor/core/support.h"
+
+namespace quern {
+
+using detail::difference, detail::part, detail::resolve_axis, detail::sum_of;
+
+// Each tensor is padded to the whole and the right one is selected at each place. (A sum of them would do,
+// but for -0.0.)
+Tensor Tensor::cat(const std::vector<Tensor>& tensors, int64_t axis) {
+  if (tensors.empty()) throw ValueError("cat: no tensors are given");
+  detail::check_same_device("cat", tensors);
+  const int64_t n = tensors[0].ndim(), at = resolve_axis("cat", axis, n);
+  DType dtype = tensors[0].dtype();
+  Dim total = 0;
+  for (size_t i = 0; i < tensors.size(); i++) {
+    const Tensor& t = tensors[i];
+    bool fits = t.ndim() == n;
+    for (int64_t a = 0; fits && a < n; a++)
+      fits = a == at || detail::same_dims(t.size(a), tensors[0].size(a));
+    if (!fits)
+      throw ShapeError(fmt::format("cat: tensor {} has shape {}, the first {}; only axis {} may differ", i,
+                                   shape_text(t.shape()), shape_text(tensors[0].shape()), at));
+    dtype = promote(dtype, t.dtype());
+    total = sum_of(total, t.size(at));
+  }
+  std::optional<Tensor> joined;
+  Dim end = total;
+  for (const Tensor& t : std::views::reverse(tensors)) {  // from the last, which needs no condition
+    const Dim begin = difference(end, t.size(at));
+    std::vector<std::pair<Dim, Dim>> padding(static_cast<size_t>(n), {Dim(0), Dim(0)});
+    padding[static_cast<size_t>(at)] = {begin, difference(total, end)};
+    const Tensor value = t.cast(dtype).pad_axes(padding, 0);
+    if (!joined) {
+      joined = value;
+    } else if (t.size(at) != Dim(0)) {
+      padding[static_cast<size_t>(at)] = {Dim(0), difference(total, end)};
+      Shape until = t.shape();
+      until[static_cast<size_t>(at)] = end;
+      const Tensor here = Tensor::full(until, true).pad_axes(padding, 0);
+      joined = detail::select(here, value, *joined);
+    }
+    end = begin;
+  }
+  return *joined;
+}
+
+Tensor Tensor::stack(const std::vector<Tensor>& tensors, int64_t axis) {
+  if (tensors.empty()) throw ValueError("stack: no tensors are given");
+  std::vector<Tensor> rows;
+  const int64_t at = resolve_axis("stack", axis, tensors[0].ndim() + 1);
+  for (const Tensor& t : tensors) {
+    if (t.ndim() != tensors[0].ndim() || !same_sizes(t.uop().shape(), tensors[0].uop().shape()))
+      throw ShapeError(fmt::format("stack: shapes {} and {} differ", shape_text(tensors[0].shape()),
+                                   shape_text(t.shape())));
+    rows.push_back(t.unsqueeze(at));
+  }
+  return cat(rows, at);
+}
+
+std::vector<Tensor> Tensor::split(const IntList& sizes, int64_t axis) const {
+  const int64_t at = resolve_axis("split", axis, ndim()), n = detail::int_size("split", *this, at);
+  Ints parts = sizes.values();
+  if (parts.size() == 1) {
+    const int64_t each = parts[0];
+    if (each <= 0) throw ValueError(fmt::format("split: parts of {} elements; they must be positive", each));
+    parts.clear();
+    for (int64_t i = 0; i < n; i += each) parts.push_back(std::min(each, n - i));
+    if (parts.empty()) parts.push_back(0);
+  }
+  wide total = 0;
+  for (const int64_t p : parts) {
+    if (p < 0) throw ShapeError(fmt::format("split: a part of {} elements", p));
+    total += p;
+  }
+  if (total != n)
+    throw ShapeError(fmt::format("split: parts [{}] do not add up to {}, the size of axis {}",
+                                 fmt::join(parts, ", "), n, at));
+  std::vector<Tensor> result;
+  int64_t begin = 0;
+  for (const int64_t p : parts) {
+    result.push_back(part(*this, at, begin, begin + p));
+    begin += p;
+  }
+  return result;
+}
+
+std::vector<Tensor> Tensor::chunk(int64_t chunks, int64_t axis) const {
+  if (chunks <= 0) throw ValueError(fmt::format("chunk: {} chunks; there must be at least 1", chunks));
+  const int64_t at = resolve_axis("chunk", axis, ndim()), n = detail::int_size("chunk", *this, at);
+  if (n == 0) return std::vector<Tensor>(static_cast<size_t>(chunks), *this);
+  return split((n - 1) / chunks + 1, at);
+}
+
+}  // namespace quern
