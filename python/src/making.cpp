@@ -13,12 +13,12 @@ using OptionalDType = std::optional<DType>;
 struct Request {
   nb::handle dtype, device, requires_grad;
   std::vector<std::string> names = devices(device);
-  Made made() const {
+  TensorOptions options() const {
     return {.dtype = dtype.is_none() ? OptionalDType() : OptionalDType(python::dtype(dtype)),
             .device = names.empty() ? "" : names[0]};
   }
-  Tensor finish(const Tensor& made) const {
-    const Tensor tensor = on_all(made, names);
+  Tensor finish(const Tensor& options) const {
+    const Tensor tensor = on_all(options, names);
     if (!requires_grad.is_none()) tensor.set_requires_grad(truth("requires_grad", requires_grad));
     return tensor;
   }
@@ -32,7 +32,7 @@ void by_shape(TensorClass& tensor, const char* name, Make make, const char* doc,
       name,
       [make](const nb::args& shape, nb::handle dtype, nb::handle device, nb::handle grad, bool) {
         const Request request{dtype, device, grad};
-        return request.finish(make(shape_of_args(shape), request.made()));
+        return request.finish(make(shape_of_args(shape), request.options()));
       },
       "shape"_a, "dtype"_a = nb::none(), "device"_a = nb::none(), "requires_grad"_a = nb::none(),
       nb::arg(memory) = true, doc);
@@ -45,7 +45,7 @@ void by_shape(TensorClass& tensor, const char* name, nb::arg_v a, nb::arg_v b, M
       name,
       [make](const nb::args& shape, T x, T y, nb::handle dtype, nb::handle device, nb::handle grad, bool) {
         const Request request{dtype, device, grad};
-        return request.finish(make(shape_of_args(shape), x, y, request.made()));
+        return request.finish(make(shape_of_args(shape), x, y, request.options()));
       },
       "shape"_a, a, b, "dtype"_a = nb::none(), "device"_a = nb::none(), "requires_grad"_a = nb::none(),
       "contiguous"_a = true, doc);
@@ -57,7 +57,7 @@ void like(TensorClass& tensor, const char* name, Make make, const char* doc, con
       name,
       [make](const Tensor& x, nb::handle dtype, nb::handle device, nb::handle grad, bool) {
         const Request request{dtype, device, grad};
-        return request.finish(make(x, request.made()));
+        return request.finish(make(x, request.options()));
       },
       "dtype"_a = nb::none(), "device"_a = nb::none(), "requires_grad"_a = nb::none(), nb::arg(memory) = true,
       doc);
@@ -89,18 +89,18 @@ Tensor counted_between(const Dim& start, const Dim& stop, int64_t step, Optional
 Tensor counted(nb::handle start, nb::handle stop, nb::handle step, nb::handle dtype, nb::handle device,
                nb::handle grad) {
   const Request request{dtype, device, grad};
-  Made made = request.made();
-  if (!made.dtype && !(is_int(start) && (stop.is_none() || is_int(stop)) && is_int(step)))
-    made.dtype = default_float();
+  TensorOptions options = request.options();
+  if (!options.dtype && !(is_int(start) && (stop.is_none() || is_int(stop)) && is_int(step)))
+    options.dtype = default_float();
   if (is_size(start) || is_size(stop)) {
     if (!is_int(step) || is_size(step)) wrong_type("an int as the step of an arange() between sizes", step);
     const auto by = nb::cast<int64_t>(step);
-    const Tensor numbers = stop.is_none() ? counted_between(0, dim(start), by, made.dtype)
-                                          : counted_between(dim(start), dim(stop), by, made.dtype);
-    return request.finish(detail::placed(numbers, made));
+    const Tensor numbers = stop.is_none() ? counted_between(0, dim(start), by, options.dtype)
+                                          : counted_between(dim(start), dim(stop), by, options.dtype);
+    return request.finish(detail::placed(numbers, options));
   }
-  return request.finish(stop.is_none() ? Tensor::arange(0, number(start), number(step), made)
-                                       : Tensor::arange(number(start), number(stop), number(step), made));
+  return request.finish(stop.is_none() ? Tensor::arange(0, number(start), number(step), options)
+                                       : Tensor::arange(number(start), number(stop), number(step), options));
 }
 
 }  // namespace
@@ -121,25 +121,25 @@ void bind_making(TensorClass& tensor) {
            "contiguous");
   by_shape<double>(
       tensor, "uniform", "low"_a = 0.0, "high"_a = 1.0,
-      [](const Shape& s, double low, double high, const Made& made) {
-        return Tensor::uniform(s, low, high, made);
+      [](const Shape& s, double low, double high, const TensorOptions& options) {
+        return Tensor::uniform(s, low, high, options);
       },
       "Random numbers in [low, high).");
   by_shape<double>(
       tensor, "normal", "mean"_a = 0.0, "std"_a = 1.0,
-      [](const Shape& s, double mean, double std, const Made& made) {
-        return Tensor::normal(s, mean, std, made);
+      [](const Shape& s, double mean, double std, const TensorOptions& options) {
+        return Tensor::normal(s, mean, std, options);
       },
       "Random numbers of a normal distribution.");
   by_shape<int64_t>(
       tensor, "randint", "low"_a = 0, "high"_a = 10,
-      [](const Shape& s, int64_t low, int64_t high, const Made& made) {
-        return Tensor::randint(s, low, high, made);
+      [](const Shape& s, int64_t low, int64_t high, const TensorOptions& options) {
+        return Tensor::randint(s, low, high, options);
       },
       "Random integers in [low, high).");
   struct Kaiming {
     const char* name;
-    Tensor (*make)(const Shape&, double, const Made&);
+    Tensor (*make)(const Shape&, double, const TensorOptions&);
     const char* doc;
   };
   for (const Kaiming& k :
@@ -150,7 +150,7 @@ void bind_making(TensorClass& tensor) {
         [make = k.make](const nb::args& shape, double a, nb::handle dtype, nb::handle device, nb::handle grad,
                         bool) {
           const Request request{dtype, device, grad};
-          return request.finish(make(shape_of_args(shape), a, request.made()));
+          return request.finish(make(shape_of_args(shape), a, request.options()));
         },
         "shape"_a, "a"_a = 0.01, dtype_, device_, grad_, "contiguous"_a = true, k.doc);
   tensor.def_static(
@@ -158,8 +158,9 @@ void bind_making(TensorClass& tensor) {
       [](const Shape& shape, const Operand& value, nb::handle dtype, nb::handle device, nb::handle grad,
          bool) {
         const Request request{dtype, device, grad};
-        const Made made = request.made();
-        return request.finish(Tensor::full(shape, made.dtype ? cast_to(value, *made.dtype) : value, made));
+        const TensorOptions options = request.options();
+        return request.finish(
+            Tensor::full(shape, options.dtype ? cast_to(value, *options.dtype) : value, options));
       },
       "shape"_a, "fill_value"_a, dtype_, device_, grad_, "buffer"_a = true, "The same value everywhere.");
   tensor.def_static("arange", &counted, "start"_a, "stop"_a = nb::none(), "step"_a = 1, dtype_, device_,
@@ -169,7 +170,7 @@ void bind_making(TensorClass& tensor) {
       "linspace",
       [](double start, double stop, int64_t steps, nb::handle dtype, nb::handle device, nb::handle grad) {
         const Request request{dtype, device, grad};
-        return request.finish(Tensor::linspace(start, stop, steps, request.made()));
+        return request.finish(Tensor::linspace(start, stop, steps, request.options()));
       },
       "start"_a, "stop"_a, "steps"_a, dtype_, device_, grad_,
       "Numbers at equal distances, both ends included.");
@@ -177,14 +178,14 @@ void bind_making(TensorClass& tensor) {
       "eye",
       [](int64_t n, std::optional<int64_t> m, nb::handle dtype, nb::handle device, nb::handle grad) {
         const Request request{dtype, device, grad};
-        return request.finish(Tensor::eye(n, m, request.made()));
+        return request.finish(Tensor::eye(n, m, request.options()));
       },
       "n"_a, "m"_a = nb::none(), dtype_, device_, grad_, "Ones on the diagonal of n rows and m columns.");
   tensor.def_static(
       "randperm",
       [](int64_t n, nb::handle device, nb::handle dtype) {
         const Request request{dtype, device, nb::none()};
-        return request.finish(Tensor::randperm(n, request.made()));
+        return request.finish(Tensor::randperm(n, request.options()));
       },
       "n"_a, device_, dtype_, "The numbers below n in a random order.");
   tensor.def_static(
@@ -201,25 +202,25 @@ void bind_making(TensorClass& tensor) {
       "seed"_a = 0, "Random numbers start again, from this seed.");
 
   like(
-      tensor, "empty_like", [](const Tensor& x, const Made& m) { return x.empty_like(m); },
+      tensor, "empty_like", [](const Tensor& x, const TensorOptions& m) { return x.empty_like(m); },
       "empty() of this shape and dtype.", "buffer");
   like(
-      tensor, "zeros_like", [](const Tensor& x, const Made& m) { return x.zeros_like(m); },
+      tensor, "zeros_like", [](const Tensor& x, const TensorOptions& m) { return x.zeros_like(m); },
       "zeros() of this shape and dtype.", "buffer");
   like(
-      tensor, "ones_like", [](const Tensor& x, const Made& m) { return x.ones_like(m); },
+      tensor, "ones_like", [](const Tensor& x, const TensorOptions& m) { return x.ones_like(m); },
       "ones() of this shape and dtype.", "buffer");
   like(
-      tensor, "rand_like", [](const Tensor& x, const Made& m) { return x.rand_like(m); },
+      tensor, "rand_like", [](const Tensor& x, const TensorOptions& m) { return x.rand_like(m); },
       "rand() of this shape and dtype.", "contiguous");
   like(
-      tensor, "randn_like", [](const Tensor& x, const Made& m) { return x.randn_like(m); },
+      tensor, "randn_like", [](const Tensor& x, const TensorOptions& m) { return x.randn_like(m); },
       "randn() of this shape and dtype.", "contiguous");
   tensor.def(
       "full_like",
       [](const Tensor& x, const Operand& value, nb::handle dtype, nb::handle device, nb::handle grad, bool) {
         const Request request{dtype, device, grad};
-        return request.finish(x.full_like(value, request.made()));
+        return request.finish(x.full_like(value, request.options()));
       },
       "fill_value"_a, dtype_, device_, grad_, "buffer"_a = true, "full() of this shape and dtype.");
   tensor.def(

@@ -7,8 +7,8 @@
 #include "quern/ir/shape/movement.h"
 #include "quern/ir/shape/sharding.h"
 #include "quern/tensor/core/custom_gradient.h"
+#include "quern/tensor/core/default_gradient.h"
 #include "quern/tensor/core/training.h"
-#include "quern/tensor/core/unsaid.h"
 #include "quern/tensor/gradient/ended_graphs.h"
 
 namespace quern::python {
@@ -80,7 +80,7 @@ void run_backward(const Tensor& x, const std::optional<Tensor>& seed) {
     }
   } asked;
   if (std::ranges::none_of(detail::states_with_grad(), is_below))
-    for (const auto& s : detail::states_unsaid())
+    for (const auto& s : detail::states_with_default_gradient())
       if (s->get().dtype().is_float() && is_below(s)) {
         s->requires_grad = true;
         asked.states.push_back(s);

@@ -23,7 +23,7 @@
 #include "quern/codegen/loops/sum_rows.h"
 #include "quern/codegen/memory/addresses.h"
 #include "quern/codegen/memory/fetch_ahead.h"
-#include "quern/codegen/memory/keep.h"
+#include "quern/codegen/memory/near_rows.h"
 #include "quern/codegen/memory/stream.h"
 #include "quern/codegen/opt/opt.h"
 #include "quern/codegen/vector/expand.h"
@@ -165,8 +165,8 @@ const Pass<Lowering> kSplitting[] = {
     {"signs", "codegen/analysis/not_positive", {Need::splittable_loops}, nullptr,
      [](const UOp& u, const Lowering&) { return mark_not_positive(u); },
      "EXP2 of x less the greatest x is marked: it takes fewer steps"},
-    {"near rows", "codegen/memory/keep", {Need::splittable_loops, Need::near_memory}, nullptr,
-     [](const UOp& u, const Lowering& c) { return keep_rows(u, c.device); },
+    {"near rows", "codegen/memory/near_rows", {Need::splittable_loops, Need::near_memory}, nullptr,
+     [](const UOp& u, const Lowering& c) { return rows_to_near_memory(u, c.device); },
      "what costs much (EXP2, LOG2, SIN, POW) and two loops of as many steps need goes through near memory"},
     {"row sums", "codegen/loops/sum_rows", {Need::splittable_loops, Need::near_memory, Need::free_loops}, nullptr,
      [](const UOp& u, const Lowering& c) { return sum_rows(u, c.device); },

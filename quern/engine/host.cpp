@@ -76,7 +76,7 @@ std::unique_lock<EngineMutex> lock_engine() {
         "processes before, or with Python's os.fork or multiprocessing, which wait");
   std::unique_lock lock(engine().mutex, std::try_to_lock);
   if (lock) return lock;
-  without_host([&] { lock.lock(); });
+  release_gil([&] { lock.lock(); });
   return lock;
 }
 
@@ -90,7 +90,7 @@ void abandon_engine() {
   if (engine().mutex.is_own()) engine().is_abandoned = true;
 }
 
-void without_host(const std::function<void()>& f) {
+void release_gil(const std::function<void()>& f) {
   Host* const host = the_host;
   host == nullptr ? f() : host->unlocked(f);
 }

@@ -44,7 +44,7 @@ void stop_engine();
 // Nobody waits for a thread any more that stays where it is until then, with the engine's lock perhaps.
 void abandon_engine();
 
-void without_host(const std::function<void()>& f);
+void release_gil(const std::function<void()>& f);
 void with_host(const std::function<void()>& f);
 
 // Asks the host whether to go on, every now and then: where nothing is half done.

@@ -48,7 +48,7 @@ std::string text_of_dtype(DType dtype, const std::string& who) {
 }
 
 // The same numbers with their bytes the other way round.
-Tensor turned(std::span<const std::byte> bytes, const Shape& shape, DType dtype) {
+Tensor transposed(std::span<const std::byte> bytes, const Shape& shape, DType dtype) {
   const auto copy = std::make_shared<std::vector<std::byte>>(bytes.begin(), bytes.end());
   const auto width = static_cast<std::ptrdiff_t>(dtype.bytes());
   for (auto at = copy->begin(); at != copy->end(); at += width) std::reverse(at, at + width);
@@ -89,7 +89,7 @@ Tensor npy_parse(std::span<std::byte> bytes, const std::string& name, const Keep
   const auto numbers = in.take(in.left(), "the numbers");
   if (header.is_fortran_order) std::ranges::reverse(shape);
   Tensor tensor = header.dtype[0] == '>' && dtype.bytes() > 1
-                      ? turned(numbers, shape, dtype)
+                      ? transposed(numbers, shape, dtype)
                       : tensor_in_place(numbers, shape, dtype, keep_alive);
   if (!header.is_fortran_order) return tensor;
   Ints order;

@@ -64,8 +64,8 @@ Tensor by_movement(const Tensor& memory, int64_t offset, const std::vector<Axis>
 Tensor by_index(const Tensor& memory, int64_t offset, const std::vector<Axis>& axes) {
   Tensor place = Tensor::full({}, offset, {.dtype = dtypes::int64, .device = memory.device()});
   for (const Axis& axis : axes) {
-    const Made made{.dtype = dtypes::int64, .device = memory.device()};
-    place = place.unsqueeze(-1) + Tensor::arange(axis.size, made) * axis.stride;
+    const TensorOptions options{.dtype = dtypes::int64, .device = memory.device()};
+    place = place.unsqueeze(-1) + Tensor::arange(axis.size, options) * axis.stride;
   }
   return memory.at({place});
 }

@@ -185,7 +185,7 @@ class Checkpoint {
 
   // ---- Values
 
-  struct Place {
+  struct ValueState {
     enum class State : uint8_t { New, Open, Done } state = State::New;
     bool is_key = false;  // it may be the key of a dictionary: it never changes
     uint32_t at = 0;
@@ -193,24 +193,24 @@ class Checkpoint {
   };
 
   // Where the value stands, which is made when it is met first, and stands behind all that it refers to.
-  const Place& place(const std::string& path, uint32_t of, int depth) {
+  const ValueState& place(const std::string& path, uint32_t of, int depth) {
     if (const Pickled& v = pickle_[of]; v.kind == Kind::Call && pickle_[v.items[0]].text == kSize) {
       argument(path, pickle_[v.items[1]], 0, Kind::Tuple);
       of = pickle_[v.items[1]].items[0];
     }
-    Place& p = places_[of];
-    if (p.state == Place::State::Open) refuse(fmt::format("'{}' contains itself", path));
+    ValueState& p = places_[of];
+    if (p.state == ValueState::State::Open) refuse(fmt::format("'{}' contains itself", path));
     if (depth + p.height > kMostPickleDepth) refuse(fmt::format("'{}' is nested too deeply", path));
-    if (p.state == Place::State::Done) return p;
-    p.state = Place::State::Open;
+    if (p.state == ValueState::State::Done) return p;
+    p.state = ValueState::State::Open;
     TorchValue made = value(path, of, depth, p);
     p.at = static_cast<uint32_t>(values_.size());
-    p.state = Place::State::Done;
+    p.state = ValueState::State::Done;
     values_.push_back(std::move(made));
     return p;
   }
 
-  TorchValue value(const std::string& path, uint32_t of, int depth, Place& p) {
+  TorchValue value(const std::string& path, uint32_t of, int depth, ValueState& p) {
     const Pickled& v = pickle_[of];
     p.is_key = true;
     switch (v.kind) {
@@ -245,14 +245,15 @@ class Checkpoint {
     return fmt::format("{}:{}", text, argument(path, arguments, 1, Kind::Int).integer);
   }
 
-  TorchItems items(const std::string& path, const Pickled& v, TorchItems::Kind kind, int depth, Place& p) {
+  TorchItems items(const std::string& path, const Pickled& v, TorchItems::Kind kind, int depth,
+                   ValueState& p) {
     const bool is_dict = kind == TorchItems::Kind::Dict;
     const bool is_set = kind == TorchItems::Kind::Set || kind == TorchItems::Kind::FrozenSet;
     p.is_key = kind == TorchItems::Kind::Tuple || kind == TorchItems::Kind::FrozenSet;
     TorchItems made{.kind = kind, .items = {}};
     made.items.reserve(v.items.size());
     for (size_t i = 0; i < v.items.size(); i++) {
-      const Place& inner =
+      const ValueState& inner =
           place(shown(path, is_dict ? &pickle_[v.items[i / 2 * 2]] : nullptr, i), v.items[i], depth + 1);
       if (!inner.is_key && (is_set || (is_dict && i % 2 == 0)))
         refuse(fmt::format("the {} '{}' has a {} as a key", is_set ? "set" : "dictionary", path,
@@ -395,7 +396,7 @@ class Checkpoint {
   std::string folder_;
   Pickle pickle_;
   std::map<std::string, Tensor> storages_;  // as tensors of one axis
-  std::vector<Place> places_;               // of the values of the pickle
+  std::vector<ValueState> places_;          // of the values of the pickle
   TorchValues values_;
   uint64_t pickle_size_ = 0, references_ = 0, names_ = 0, copies_ = 0;
 };

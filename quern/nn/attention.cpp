@@ -36,11 +36,11 @@ MultiheadAttention::MultiheadAttention(int64_t size, int64_t number, const Multi
     : heads(checked_heads(size, number)),
       dropout(checked_dropout("MultiheadAttention", s.dropout)),
       batch_first(s.batch_first),
-      in_proj_weight(Tensor::glorot_uniform({3 * size, size}, s.made)),
-      out_proj(size, size, s.bias, s.made) {
+      in_proj_weight(Tensor::glorot_uniform({3 * size, size}, s.options)),
+      out_proj(size, size, s.bias, s.options) {
   if (!s.bias) return;
-  in_proj_bias = Tensor::zeros({3 * size}, s.made).contiguous();
-  out_proj.bias = Tensor::zeros({size}, s.made).contiguous();
+  in_proj_bias = Tensor::zeros({3 * size}, s.options).contiguous();
+  out_proj.bias = Tensor::zeros({size}, s.options).contiguous();
 }
 
 std::pair<Tensor, Tensor> MultiheadAttention::operator()(const Tensor& query, const Tensor& key,
@@ -80,11 +80,11 @@ std::pair<Tensor, Tensor> MultiheadAttention::operator()(const Tensor& query, co
 TransformerEncoderLayer::TransformerEncoderLayer(int64_t size, int64_t heads,
                                                  const TransformerEncoderSettings& s)
     : settings(s),
-      self_attn(size, heads, {.dropout = s.dropout, .batch_first = s.batch_first, .made = s.made}),
-      linear1(size, s.feedforward, true, s.made),
-      linear2(s.feedforward, size, true, s.made),
-      norm1(size, s.eps, true, s.made),
-      norm2(size, s.eps, true, s.made) {
+      self_attn(size, heads, {.dropout = s.dropout, .batch_first = s.batch_first, .options = s.options}),
+      linear1(size, s.feedforward, true, s.options),
+      linear2(s.feedforward, size, true, s.options),
+      norm1(size, s.eps, true, s.options),
+      norm2(size, s.eps, true, s.options) {
   if (s.activation != "relu" && s.activation != "gelu")
     throw ValueError(
         fmt::format(R"(TransformerEncoderLayer: activation is "{}", not "relu" or "gelu")", s.activation));

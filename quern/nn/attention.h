@@ -19,7 +19,7 @@ struct Dropout {
 struct MultiheadAttentionSettings {
   double dropout = 0;
   bool bias = true, batch_first = false;
-  Made made = {};
+  TensorOptions options = {};
 };
 
 // In masks of bools, true is what is not attended to; numbers are added to the scores.
@@ -50,7 +50,7 @@ struct TransformerEncoderSettings {
   std::string activation = "relu";  // or "gelu"
   bool batch_first = false;
   bool norm_first = false;  // norms in front of attention and of the linear layers, not behind
-  Made made = {};
+  TensorOptions options = {};
 };
 
 struct TransformerEncoderLayer {

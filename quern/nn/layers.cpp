@@ -14,8 +14,8 @@ void check_sizes(const char* layer, const Ints& sizes) {
     if (s < 1) throw ShapeError(fmt::format("{}: a size of {}, expected 1 or more", layer, s));
 }
 
-Tensor within(double bound, const Shape& shape, const Made& made) {
-  return Tensor::uniform(shape, -bound, bound, made);
+Tensor within(double bound, const Shape& shape, const TensorOptions& options) {
+  return Tensor::uniform(shape, -bound, bound, options);
 }
 
 double bound_for(const char* layer, int64_t channels, int64_t groups, const Ints& kernel) {
@@ -41,23 +41,24 @@ Ints of_two_axes(const IntList& kernel) {
   return given.size() == 1 ? Ints{given[0], given[0]} : given;
 }
 
-std::optional<Tensor> bias_of(bool wanted, double bound, int64_t size, const Made& made) {
+std::optional<Tensor> bias_of(bool wanted, double bound, int64_t size, const TensorOptions& options) {
   if (!wanted) return std::nullopt;
-  return within(bound, {size}, made);
+  return within(bound, {size}, options);
 }
 
 }  // namespace
 
-Linear::Linear(int64_t in_features, int64_t out_features, bool with_bias, const Made& made)
+Linear::Linear(int64_t in_features, int64_t out_features, bool with_bias, const TensorOptions& options)
     : weight(within(bound_for("Linear", in_features, 1, {out_features > 0 ? 1 : out_features}),
-                    {out_features, in_features}, made)),
-      bias(bias_of(with_bias, bound_for("Linear", in_features, 1, {}), out_features, made)) {}
+                    {out_features, in_features}, options)),
+      bias(bias_of(with_bias, bound_for("Linear", in_features, 1, {}), out_features, options)) {}
 
 Tensor Linear::operator()(const Tensor& x) const { return x.linear(weight.transpose(), bias); }
 
 Conv::Conv(int64_t in, int64_t out, const Ints& kernel, const ConvSettings& s)
-    : weight(within(bound_for("Conv", in, s.groups, kernel), conv_shape(out, in / s.groups, kernel), s.made)),
-      bias(bias_of(s.bias, bound_for("Conv", in, s.groups, kernel), out, s.made)),
+    : weight(
+          within(bound_for("Conv", in, s.groups, kernel), conv_shape(out, in / s.groups, kernel), s.options)),
+      bias(bias_of(s.bias, bound_for("Conv", in, s.groups, kernel), out, s.options)),
       options{.groups = s.groups, .stride = s.stride, .dilation = s.dilation, .padding = s.padding} {
   if (out % s.groups != 0)
     throw ShapeError(
@@ -71,8 +72,8 @@ Conv2d::Conv2d(int64_t in, int64_t out, const IntList& kernel, const ConvSetting
 
 ConvTranspose::ConvTranspose(int64_t in, int64_t out, const Ints& kernel, const ConvTransposeSettings& s)
     : weight(within(bound_for("ConvTranspose", out, s.groups, kernel), conv_shape(in, out / s.groups, kernel),
-                    s.made)),
-      bias(bias_of(s.bias, bound_for("ConvTranspose", out, s.groups, kernel), out, s.made)),
+                    s.options)),
+      bias(bias_of(s.bias, bound_for("ConvTranspose", out, s.groups, kernel), out, s.options)),
       options{.groups = s.groups,
               .stride = s.stride,
               .dilation = s.dilation,
@@ -89,9 +90,9 @@ ConvTranspose2d::ConvTranspose2d(int64_t in, int64_t out, const IntList& kernel,
                                  const ConvTransposeSettings& settings)
     : ConvTranspose(in, out, of_two_axes(kernel), settings) {}
 
-Embedding::Embedding(int64_t vocabulary, int64_t size, const Made& made)
-    : weight(
-          (check_sizes("Embedding", {vocabulary, size}), Tensor::glorot_uniform({vocabulary, size}, made))) {}
+Embedding::Embedding(int64_t vocabulary, int64_t size, const TensorOptions& options)
+    : weight((check_sizes("Embedding", {vocabulary, size}),
+              Tensor::glorot_uniform({vocabulary, size}, options))) {}
 
 Tensor Embedding::operator()(const Tensor& indices) const {
   Shape shape = indices.shape();
@@ -100,13 +101,13 @@ Tensor Embedding::operator()(const Tensor& indices) const {
   return rows.reshape(shape);
 }
 
-LSTMCell::LSTMCell(int64_t input_size, int64_t hidden_size, bool with_bias, const Made& made)
-    : weight_ih(within(bound_for("LSTMCell", hidden_size, 1, {}), {4 * hidden_size, input_size}, made)),
-      weight_hh(within(bound_for("LSTMCell", hidden_size, 1, {}), {4 * hidden_size, hidden_size}, made)) {
+LSTMCell::LSTMCell(int64_t input_size, int64_t hidden_size, bool with_bias, const TensorOptions& options)
+    : weight_ih(within(bound_for("LSTMCell", hidden_size, 1, {}), {4 * hidden_size, input_size}, options)),
+      weight_hh(within(bound_for("LSTMCell", hidden_size, 1, {}), {4 * hidden_size, hidden_size}, options)) {
   check_sizes("LSTMCell", {input_size});
   if (with_bias)
-    bias_ih = Tensor::zeros({4 * hidden_size}, made).contiguous(),
-    bias_hh = Tensor::zeros({4 * hidden_size}, made).contiguous();
+    bias_ih = Tensor::zeros({4 * hidden_size}, options).contiguous(),
+    bias_hh = Tensor::zeros({4 * hidden_size}, options).contiguous();
 }
 
 std::pair<Tensor, Tensor> LSTMCell::operator()(const Tensor& x,

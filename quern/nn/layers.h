@@ -12,7 +12,7 @@ struct Linear {
   std::optional<Tensor> bias;
   QUERN_PARAMETERS(weight, bias)
 
-  Linear(int64_t in_features, int64_t out_features, bool bias = true, const Made& made = {});
+  Linear(int64_t in_features, int64_t out_features, bool bias = true, const TensorOptions& options = {});
   Tensor operator()(const Tensor& x) const;
 };
 
@@ -20,7 +20,7 @@ struct ConvSettings {
   IntList stride = 1, padding = 0, dilation = 1;
   int64_t groups = 1;
   bool bias = true;
-  Made made = {};
+  TensorOptions options = {};
 };
 
 // Over as many axes as kernel_size has numbers; one number stands for two axes in Conv2d.
@@ -46,7 +46,7 @@ struct ConvTransposeSettings {
   IntList stride = 1, padding = 0, output_padding = 0, dilation = 1;
   int64_t groups = 1;
   bool bias = true;
-  Made made = {};
+  TensorOptions options = {};
 };
 
 struct ConvTranspose {
@@ -74,7 +74,7 @@ struct Embedding {
   Tensor weight;  // (vocabulary, size)
   QUERN_PARAMETERS(weight)
 
-  Embedding(int64_t vocabulary, int64_t size, const Made& made = {});
+  Embedding(int64_t vocabulary, int64_t size, const TensorOptions& options = {});
   Tensor operator()(const Tensor& indices) const;
 };
 
@@ -85,7 +85,7 @@ struct LSTMCell {
   std::optional<Tensor> bias_ih, bias_hh;
   QUERN_PARAMETERS(weight_ih, weight_hh, bias_ih, bias_hh)
 
-  LSTMCell(int64_t input_size, int64_t hidden_size, bool bias = true, const Made& made = {});
+  LSTMCell(int64_t input_size, int64_t hidden_size, bool bias = true, const TensorOptions& options = {});
   std::pair<Tensor, Tensor> operator()(const Tensor& x,
                                        const std::optional<std::pair<Tensor, Tensor>>& state = {}) const;
 };

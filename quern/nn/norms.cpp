@@ -8,9 +8,9 @@
 namespace quern::nn {
 namespace {
 
-std::optional<Tensor> filled(bool wanted, const Shape& shape, double value, const Made& made) {
+std::optional<Tensor> filled(bool wanted, const Shape& shape, double value, const TensorOptions& options) {
   if (!wanted) return std::nullopt;
-  return Tensor::full(shape, value, made).contiguous();
+  return Tensor::full(shape, value, options).contiguous();
 }
 
 // Statistics: nobody trains them.
@@ -49,11 +49,11 @@ Tensor scaled_by_channel(Tensor x, const std::optional<Tensor>& weight, const st
 }  // namespace
 
 BatchNorm::BatchNorm(int64_t channels, const BatchNormSettings& s)
-    : weight(filled(s.affine, {at_least_one("BatchNorm", channels)}, 1, s.made)),
-      bias(filled(s.affine, {channels}, 0, s.made)),
-      running_mean(kept(filled(s.track_running_stats, {channels}, 0, s.made))),
-      running_var(kept(filled(s.track_running_stats, {channels}, 1, s.made))),
-      num_batches_tracked(*kept(filled(true, {}, 0, {.dtype = dtypes::int64, .device = s.made.device}))),
+    : weight(filled(s.affine, {at_least_one("BatchNorm", channels)}, 1, s.options)),
+      bias(filled(s.affine, {channels}, 0, s.options)),
+      running_mean(kept(filled(s.track_running_stats, {channels}, 0, s.options))),
+      running_var(kept(filled(s.track_running_stats, {channels}, 1, s.options))),
+      num_batches_tracked(*kept(filled(true, {}, 0, {.dtype = dtypes::int64, .device = s.options.device}))),
       eps(s.eps),
       momentum(s.momentum) {}
 
@@ -80,12 +80,13 @@ Tensor BatchNorm::operator()(const Tensor& x) const {
   return x.batchnorm(weight, bias, mean, (var + eps).rsqrt());
 }
 
-GroupNorm::GroupNorm(int64_t groups_, int64_t channels_, double eps_, bool affine, const Made& made)
+GroupNorm::GroupNorm(int64_t groups_, int64_t channels_, double eps_, bool affine,
+                     const TensorOptions& options)
     : groups(at_least_one("GroupNorm", groups_)),
       channels(at_least_one("GroupNorm", channels_)),
       eps(eps_),
-      weight(filled(affine, {channels}, 1, made)),
-      bias(filled(affine, {channels}, 0, made)) {
+      weight(filled(affine, {channels}, 1, options)),
+      bias(filled(affine, {channels}, 0, options)) {
   if (channels % groups != 0)
     throw ShapeError(
         fmt::format("GroupNorm: {} channels cannot be divided among {} groups", channels, groups));
@@ -97,11 +98,11 @@ Tensor GroupNorm::operator()(const Tensor& x) const {
   return scaled_by_channel(y, weight, bias);
 }
 
-InstanceNorm::InstanceNorm(int64_t channels_, double eps_, bool affine, const Made& made)
+InstanceNorm::InstanceNorm(int64_t channels_, double eps_, bool affine, const TensorOptions& options)
     : channels(at_least_one("InstanceNorm", channels_)),
       eps(eps_),
-      weight(filled(affine, {channels}, 1, made)),
-      bias(filled(affine, {channels}, 0, made)) {}
+      weight(filled(affine, {channels}, 1, options)),
+      bias(filled(affine, {channels}, 0, options)) {}
 
 Tensor InstanceNorm::operator()(const Tensor& x) const {
   check_channels("InstanceNorm", x, channels);
@@ -109,11 +110,11 @@ Tensor InstanceNorm::operator()(const Tensor& x) const {
   return scaled_by_channel(y, weight, bias);
 }
 
-LayerNorm::LayerNorm(const IntList& shape_, double eps_, bool affine, const Made& made)
+LayerNorm::LayerNorm(const IntList& shape_, double eps_, bool affine, const TensorOptions& options)
     : shape(shape_.values()),
       eps(eps_),
-      weight(filled(affine, Shape(shape.begin(), shape.end()), 1, made)),
-      bias(filled(affine, Shape(shape.begin(), shape.end()), 0, made)) {
+      weight(filled(affine, Shape(shape.begin(), shape.end()), 1, options)),
+      bias(filled(affine, Shape(shape.begin(), shape.end()), 0, options)) {
   if (shape.empty()) throw ShapeError("LayerNorm: no axes to normalise");
   for (const int64_t s : shape) at_least_one("LayerNorm", s);
 }
@@ -139,8 +140,8 @@ Tensor LayerNorm2d::operator()(const Tensor& x) const {
   return LayerNorm::operator()(x.permute({0, 2, 3, 1})).permute({0, 3, 1, 2});
 }
 
-RMSNorm::RMSNorm(int64_t size, double eps_, bool affine, const Made& made)
-    : eps(eps_), weight(filled(affine, {at_least_one("RMSNorm", size)}, 1, made)) {}
+RMSNorm::RMSNorm(int64_t size, double eps_, bool affine, const TensorOptions& options)
+    : eps(eps_), weight(filled(affine, {at_least_one("RMSNorm", size)}, 1, options)) {}
 
 Tensor RMSNorm::operator()(const Tensor& x) const {
   const Tensor wide = x.dtype().bits() < 32 ? x.f32() : x;

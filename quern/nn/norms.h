@@ -10,7 +10,7 @@ struct BatchNormSettings {
   double eps = 1e-5;
   bool affine = true, track_running_stats = true;
   double momentum = 0.1;
-  Made made = {};
+  TensorOptions options = {};
 };
 
 // Over all axes but the second. In training by the statistics of the batch, which move the running ones; else
@@ -36,7 +36,8 @@ struct GroupNorm {
   std::optional<Tensor> weight, bias;
   QUERN_PARAMETERS(weight, bias)
 
-  GroupNorm(int64_t groups, int64_t channels, double eps = 1e-5, bool affine = true, const Made& made = {});
+  GroupNorm(int64_t groups, int64_t channels, double eps = 1e-5, bool affine = true,
+            const TensorOptions& options = {});
   Tensor operator()(const Tensor& x) const;
 };
 
@@ -46,7 +47,8 @@ struct InstanceNorm {
   std::optional<Tensor> weight, bias;
   QUERN_PARAMETERS(weight, bias)
 
-  explicit InstanceNorm(int64_t channels, double eps = 1e-5, bool affine = true, const Made& made = {});
+  explicit InstanceNorm(int64_t channels, double eps = 1e-5, bool affine = true,
+                        const TensorOptions& options = {});
   Tensor operator()(const Tensor& x) const;
 };
 
@@ -57,7 +59,8 @@ struct LayerNorm {
   std::optional<Tensor> weight, bias;
   QUERN_PARAMETERS(weight, bias)
 
-  explicit LayerNorm(const IntList& shape, double eps = 1e-5, bool affine = true, const Made& made = {});
+  explicit LayerNorm(const IntList& shape, double eps = 1e-5, bool affine = true,
+                     const TensorOptions& options = {});
   Tensor operator()(const Tensor& x) const;
 };
 
@@ -73,7 +76,7 @@ struct RMSNorm {
   std::optional<Tensor> weight;
   QUERN_PARAMETERS(weight)
 
-  explicit RMSNorm(int64_t size, double eps = 1e-6, bool affine = true, const Made& made = {});
+  explicit RMSNorm(int64_t size, double eps = 1e-6, bool affine = true, const TensorOptions& options = {});
   Tensor operator()(const Tensor& x) const;
 };
 

@@ -19,7 +19,7 @@ Recurrent::Recurrent(const char* name, int64_t gates, int64_t input_size, int64_
     throw ValueError(fmt::format("{}: dropout is {}, expected 0 to 1", name, settings.dropout));
   const double bound = 1 / std::sqrt(static_cast<double>(hidden_size));
   const auto random = [&](const Shape& shape) {
-    return Tensor::uniform(shape, -bound, bound, settings.made);
+    return Tensor::uniform(shape, -bound, bound, settings.options);
   };
   const int64_t directions = settings.bidirectional ? 2 : 1, rows = gates * hidden_size;
   for (int64_t i = 0; i < settings.layers * directions; i++) {

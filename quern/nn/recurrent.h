@@ -12,7 +12,7 @@ struct RecurrentSettings {
   bool bias = true, batch_first = false;
   double dropout = 0;  // of what goes from one layer to the next, in training
   bool bidirectional = false;
-  Made made = {};
+  TensorOptions options = {};
 };
 
 namespace detail {

@@ -16,7 +16,7 @@ class EachByItself : public Batch {
     for (size_t i = 0; i < launches_.size(); i++) {
       const Launch& launch = launches_[i];
       arguments_.clear();
-      for (const Place& place : launch.arguments) arguments_.push_back({place.in(memory), place.bytes});
+      for (const MemoryPart& place : launch.arguments) arguments_.push_back({place.in(memory), place.bytes});
       for (const auto& [name, value] : launch.variables) variables_[i].find(name)->second = values[value];
       launch.program->run(arguments_, variables_[i]);
     }

@@ -13,7 +13,7 @@
 namespace quern {
 
 // Some bytes of one of the pieces of memory that a run is given.
-struct Place {
+struct MemoryPart {
   size_t memory;
   int64_t offset, bytes;
 
@@ -25,7 +25,7 @@ struct Place {
 
 struct Launch {
   std::shared_ptr<const Program> program;
-  std::vector<Place> arguments;
+  std::vector<MemoryPart> arguments;
   std::vector<std::pair<std::string, size_t>> variables;  // name, which of the values
 };
 

@@ -173,9 +173,10 @@ Schedule make_schedule(const UOp& sink, const SpecOf& spec_of) {
     Steps split = split_into_kernels(run_passes(kKernels, loops, context));
     if (!split.contested.empty()) split = split_into_kernels(loops);
     if (split.contested.empty()) return {with_bodies(std::move(split.steps), called)};
-    const UOp kept = with_old_contents_kept(graph, round < kFewRounds ? split.contested : all_memory(graph));
-    if (same(kept, graph) || round + 1 == kMostRounds) refuse(graph, split);
-    graph = kept;
+    const UOp copied =
+        with_old_contents_copied(graph, round < kFewRounds ? split.contested : all_memory(graph));
+    if (same(copied, graph) || round + 1 == kMostRounds) refuse(graph, split);
+    graph = copied;
   }
   refuse(graph, {});
 }

@@ -24,7 +24,7 @@ struct Step {
                  // on several devices also MSELECT and MSTACK
   bool is_call = false;
   Texts reasons =
-      {};  // why what a kernel writes is kept in memory; not of the program: equal kernels are equal
+      {};  // why what a kernel writes is materialised; not of the program: equal kernels are equal
 };
 
 struct Schedule {

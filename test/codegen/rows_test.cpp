@@ -1,5 +1,5 @@
-// What is done to go along memory: stores past the caches, rows fetched ahead, squares that are turned, sums
-// of rows.
+// What is done to go along memory: stores past the caches, rows fetched ahead, squares that are transposed,
+// sums of rows.
 #include <gtest/gtest.h>
 
 #include <fmt/format.h>

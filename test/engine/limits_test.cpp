@@ -55,9 +55,9 @@ TEST(Limits, ThreeGibibytes) {
   if (kSanitized) GTEST_SKIP() << "too slow with a sanitizer";
   if (available_host_bytes() < 3 * n) GTEST_SKIP() << "that much memory is not free";
   // Element i is i % 251, computed from an index that needs 33 bits.
-  const Made made = {.dtype = dtypes::int64, .device = "CPU"};
-  const Tensor row = Tensor::arange(static_cast<double>(rows), made).reshape({rows, 1}),
-               column = Tensor::arange(static_cast<double>(columns), made).reshape({1, columns});
+  const TensorOptions options = {.dtype = dtypes::int64, .device = "CPU"};
+  const Tensor row = Tensor::arange(static_cast<double>(rows), options).reshape({rows, 1}),
+               column = Tensor::arange(static_cast<double>(columns), options).reshape({1, columns});
   const Tensor x = ((row * columns + column) % 251).cast(dtypes::uint8).reshape({n});
   x.realize();
   const std::vector<uint8_t> end = x.shrink({std::pair<Dim, Dim>(n - 4, n)}).to_vector<uint8_t>();

@@ -51,8 +51,8 @@ class Products : public testing::TestWithParam<Sizes> {
 TEST_P(Products, Plain) { expect_product(a.matmul(b)); }
 
 TEST_P(Products, OfATransposed) {
-  const Tensor turned = b.transpose(0, 1).contiguous().realize();
-  expect_product(a.matmul(turned.transpose(0, 1)));
+  const Tensor transposed = b.transpose(0, 1).contiguous().realize();
+  expect_product(a.matmul(transposed.transpose(0, 1)));
 }
 
 TEST_P(Products, WithMoreAroundThem) {

@@ -61,7 +61,7 @@ TEST(Image, WhatIsSavedIsLoaded) {
 TEST(ImageErrors, WhatCannotBeSaved) {
   const TemporaryFolder folder;
   const auto save = [&](const Tensor& t) { return error_of([&] { image_save(t, folder / "a"); }); };
-  const Made bytes{.dtype = dtypes::uint8};
+  const TensorOptions bytes{.dtype = dtypes::uint8};
   EXPECT_THAT(save(Tensor::zeros({2, 2, 3})), HasSubstr("a picture is uint8, given float32"));
   EXPECT_THAT(save(Tensor::zeros({2, 2}, bytes)),
               HasSubstr("expected (height, width, channels), given (2, 2)"));

@@ -28,16 +28,17 @@ std::string differs(const Tensor& x, const Array& want, const Closeness& close =
 TEST(Making, Constants) {
   for (const DType dtype : kAll)
     for (const Ints& shape : std::vector<Ints>{{2, 3}, {}, {0}, {2, 0, 3}, {1}}) {
-      const Made made{.dtype = dtype};
+      const TensorOptions options{.dtype = dtype};
       EXPECT_EQ(
-          differs(Tensor::zeros(dims(shape), made), counted(dtype, shape, [](const Ints&) { return 0; })),
+          differs(Tensor::zeros(dims(shape), options), counted(dtype, shape, [](const Ints&) { return 0; })),
           "");
       EXPECT_EQ(
-          differs(Tensor::ones(dims(shape), made), counted(dtype, shape, [](const Ints&) { return 1; })), "");
-      EXPECT_EQ(
-          differs(Tensor::full(dims(shape), 1, made), counted(dtype, shape, [](const Ints&) { return 1; })),
+          differs(Tensor::ones(dims(shape), options), counted(dtype, shape, [](const Ints&) { return 1; })),
           "");
-      const Tensor x = Tensor::empty(dims(shape), made);
+      EXPECT_EQ(differs(Tensor::full(dims(shape), 1, options),
+                        counted(dtype, shape, [](const Ints&) { return 1; })),
+                "");
+      const Tensor x = Tensor::empty(dims(shape), options);
       EXPECT_EQ(array_of(x).shape, shape);
       EXPECT_EQ(differs(x.zeros_like(), counted(dtype, shape, [](const Ints&) { return 0; })), "");
       EXPECT_EQ(differs(x.ones_like(), counted(dtype, shape, [](const Ints&) { return 1; })), "");

@@ -10,12 +10,12 @@ namespace quern {
 namespace {
 
 TEST(Assign, ViewsSeeIt) {
-  const Tensor x = counted({2, 3}), row = x.at({1}), turned = x.T();
+  const Tensor x = counted({2, 3}), row = x.at({1}), transposed = x.T();
   const Tensor before = x + 0;
   row.assign(9);
   EXPECT_EQ(values(x), (List{0, 1, 2, 9, 9, 9}));
   EXPECT_EQ(values(row), (List{9, 9, 9}));
-  EXPECT_EQ(values(turned), (List{0, 9, 1, 9, 2, 9}));
+  EXPECT_EQ(values(transposed), (List{0, 9, 1, 9, 2, 9}));
   EXPECT_EQ(values(before), (List{0, 1, 2, 3, 4, 5}));  // what was computed before sees what was there
   x.assign(x + x);
   EXPECT_EQ(values(row), (List{18, 18, 18}));

@@ -139,7 +139,7 @@ class Kinds {
     return "";
   }
 
-  std::string why_not_apart(const UOp& range) const {
+  std::string why_steps_depend(const UOp& range) const {
     const AxisKind kind = range.arg().range().kind;
     for (const Uses& u : uses_) {
       const UOps stores = stores_in(u, range);
@@ -278,9 +278,9 @@ bool may_store_twice(const UOp& program) {
   return found;
 }
 
-std::string why_not_apart(const UOp& program, const UOp& range) {
+std::string why_steps_depend(const UOp& program, const UOp& range) {
   if (is_known_apart(program)) return "";
-  return Kinds(program).why_not_apart(range);
+  return Kinds(program).why_steps_depend(range);
 }
 
 namespace {
@@ -337,7 +337,7 @@ void check_given_kinds(const UOp& program) {
   for (const UOp& range : kinds.given()) {
     const AxisKind kind = range.arg().range().kind;
     const bool at_once = is_at_once_kind(kind);
-    const std::string why = at_once ? kinds.why_not_at_once(range) : kinds.why_not_apart(range);
+    const std::string why = at_once ? kinds.why_not_at_once(range) : kinds.why_steps_depend(range);
     if (why.empty()) continue;
     throw Error(fmt::format("kernel: the steps of range {} ({} of kind {}) cannot be done {}: {}",
                             range.arg().range().id, range.src(0).simplify().text(), name(kind),

@@ -13,7 +13,7 @@ namespace quern {
 // Why the steps of a range cannot be done apart from each other, each by a thread (or a workgroup) of its
 // own;
 // "" if they can. `program` is a kernel whose memory is read by LOADs and written through addresses.
-std::string why_not_apart(const UOp& program, const UOp& range);
+std::string why_steps_depend(const UOp& program, const UOp& range);
 
 // Whether steps of loops may store to the same place, of which the last is to stay: an index with divisions
 // from which it is not clear which step a place belongs to.

@@ -4,7 +4,7 @@
 namespace quern::heuristic {
 
 namespace {
-constexpr int64_t kShort = 8;        // vectors in the second cache for a whole reduce: it needs no blocks
+constexpr int64_t kShort = 8;        // vectors in L2 for a whole reduce: it needs no blocks
 constexpr int64_t kLeastBlock = 64;  // steps of the reduce
 constexpr int64_t kGoodBlock = 256;  // so that the sums, which wait in memory between blocks, are little work
 constexpr int64_t kLeastColumns = 192;  // of those, a row that is packed is used for

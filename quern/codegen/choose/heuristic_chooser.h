@@ -126,7 +126,7 @@ class Chooser {
   int64_t times_read(const UOp& load) const;
   int64_t reduced_elements(const UOp& load) const;
   double copied_elements(const UOp& load) const;
-  // So many columns that what is packed for them fits into most of the second cache: vectors of a row, and
+  // So many columns that what is packed for them fits into most of L2: vectors of a row, and
   // rows of another loop that it has.
   struct Block {
     int64_t vectors = 1;

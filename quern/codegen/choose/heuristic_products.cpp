@@ -8,10 +8,10 @@ namespace quern::heuristic {
 namespace {
 constexpr int64_t kAccumulators = 8;  // that many sums at once hide the latency of an addition
 constexpr int64_t kColumns = 16;      // vectors of a row that are read together, if rows are far apart
-constexpr int64_t kTurnedColumns = 2;
+constexpr int64_t kTransposedColumns = 2;
 constexpr int64_t kRowsToPack = 8;  // what is read less often is not copied first
 constexpr int64_t kRows = 5;        // of a tile: a loop of no fewer steps will do
-constexpr int64_t kPassing = 4;
+constexpr int64_t kTemporaries = 4;
 constexpr double kPadded = 0.9;  // of what a tile would be worth: its last step has masks
 constexpr wide kFar = wide{1} << 62;
 constexpr int64_t kFewRows = 64;
@@ -27,7 +27,7 @@ Chooser::Tile Chooser::tile(int64_t rows, int64_t columns, int64_t others) const
   double most = 0;
   for (int64_t c = 1; c <= std::min(columns, spec_.memory.registers); c++)
     for (int64_t o = 1; o <= std::min(others, spec_.memory.registers / c); o++)
-      for (int64_t r = 1; r * c * o + std::min(r, c * o) + kPassing <= spec_.memory.registers; r++) {
+      for (int64_t r = 1; r * c * o + std::min(r, c * o) + kTemporaries <= spec_.memory.registers; r++) {
         if (columns % c != 0 || others % o != 0) continue;
         const auto work = static_cast<double>(r * c * o), loaded = static_cast<double>(r + c * o);
         double used = static_cast<double>(rows) / static_cast<double>(rounded_up(rows, r));
@@ -38,8 +38,8 @@ Chooser::Tile Chooser::tile(int64_t rows, int64_t columns, int64_t others) const
   return best;
 }
 
-// Best are lanes along what is read and written. What has to be turned to be packed costs more than stores
-// that are not to neighbours, if the reduce is long: then it is the loop for which least is packed.
+// Best are lanes along what is read and written. What has to be transposed to be packed costs more than
+// stores that are not to neighbours, if the reduce is long: then it is the loop for which least is packed.
 Chooser::Columns Chooser::find_columns() const {
   Columns best;
   std::tuple<int64_t, double, int64_t> most{0, 0, 0};
@@ -77,8 +77,9 @@ bool Chooser::columns() {
   Tile t =
       row ? tile(size(row), left, only_packed ? in.steps : 1) : Tile{1, divisor(left, columns_at_once()), 1};
   // What is not stored along lanes is stored one by one: most of the code, for little more speed.
-  if (packed && !is_stored_along(column) && t.columns > kTurnedColumns && t.columns % kTurnedColumns == 0)
-    t.columns = kTurnedColumns;
+  if (packed && !is_stored_along(column) && t.columns > kTransposedColumns &&
+      t.columns % kTransposedColumns == 0)
+    t.columns = kTransposedColumns;
   if (!packed)
     add_lanes(OptKind::UPCAST, column);
   else

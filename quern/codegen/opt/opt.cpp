@@ -8,8 +8,8 @@
 #include "quern/codegen/analysis/rebuild.h"
 #include "quern/codegen/analysis/strides.h"
 #include "quern/codegen/loops/loops.h"
-#include "quern/codegen/memory/keep.h"
 #include "quern/codegen/memory/near_memory.h"
+#include "quern/codegen/memory/near_rows.h"
 #include "quern/codegen/opt/pack.h"
 #include "quern/codegen/opt/pad.h"
 #include "quern/codegen/opt/reduce_blocks.h"
@@ -163,10 +163,11 @@ class Application {
     if (!is_reduce(i)) refuse(fmt::format("loop {} is that of an output: use UPCAST", opt_.axis));
     const int64_t n = amount(i);
     count_copies(left_[i], n);
-    const Place place = place_of(left_[i]);
+    const LoopPosition place = position_of_loop(left_[i]);
     const UOp steps = left_[i].src(0);
     for (size_t k = 0; k < left_.size(); k++)
-      if (is_reduce(k) && left_[k] && same(left_[k].src(0), steps) && (k == i || place_of(left_[k]) == place))
+      if (is_reduce(k) && left_[k] && same(left_[k].src(0), steps) &&
+          (k == i || position_of_loop(left_[k]) == place))
         split(k, n, AxisKind::UNROLL);
   }
 
@@ -204,10 +205,10 @@ class Application {
     const size_t i = loop(opt_.axis);
     if (!is_reduce(i)) refuse(fmt::format("loop {} is that of an output: use LOCAL", opt_.axis));
     const int64_t n = amount(i);
-    const Place place = place_of(left_[i]);
+    const LoopPosition place = position_of_loop(left_[i]);
     const UOp steps = left_[i].src(0);
     for (size_t k = loops_.outputs.size(); k < left_.size(); k++)
-      if (left_[k] && same(left_[k].src(0), steps) && (k == i || place_of(left_[k]) == place))
+      if (left_[k] && same(left_[k].src(0), steps) && (k == i || position_of_loop(left_[k]) == place))
         split(k, n, AxisKind::GROUP_REDUCE, opt_.kind == OptKind::GROUPTOP);
   }
 
@@ -367,13 +368,13 @@ class Application {
 
   // Where a loop of a reduce stands: the loops around it, which of the loops of its REDUCE it is, and of how
   // many. Siblings stand at the same place.
-  struct Place {
+  struct LoopPosition {
     UOps around;
     size_t position = 0, count = 0;
-    bool operator==(const Place&) const = default;
+    bool operator==(const LoopPosition&) const = default;
   };
-  Place place_of(const UOp& range) const {
-    Place place;
+  LoopPosition position_of_loop(const UOp& range) const {
+    LoopPosition place;
     walk(program_, [&](const UOp& u) {
       const auto found = std::ranges::find(u.src(), range);
       if (u.op() != Op::REDUCE || found == u.src().end()) return;

@@ -13,11 +13,11 @@ namespace quern {
 namespace {
 
 // An index as something, and a constant behind it.
-struct Place {
+struct OffsetIndex {
   UOp start;  // none: 0
   wide offset = 0;
 };
-Place place_of(const UOp& load) {
+OffsetIndex offset_index_of(const UOp& load) {
   const UOp& position = load.src(0).src(1);
   if (position.is_int_const()) return {{}, position.int_value()};
   if (position.op() == Op::ADD && position.src(1).is_int_const())
@@ -28,7 +28,7 @@ Place place_of(const UOp& load) {
 // A vector of which each lane is a load of its own.
 struct Column {
   UOp vector;
-  std::vector<Place> lanes;
+  std::vector<OffsetIndex> lanes;
 
   // How much further than the other it is, in every lane.
   std::optional<wide> distance(const Column& other) const {
@@ -51,7 +51,7 @@ std::optional<Column> column_of(const UOp& u) {
     const bool plain = s.op() == Op::LOAD && s.dtype().lanes() == 1 && s.src().size() == 1 &&
                        s.src(0).op() == Op::INDEX && !has_gate(s.src(0));
     if (!plain || !same(s.src(0).src(0), u.src(0).src(0).src(0))) return {};
-    column.lanes.push_back(place_of(s));
+    column.lanes.push_back(offset_index_of(s));
   }
   return column;
 }

@@ -1,4 +1,4 @@
-// Vectors that are read element by element, across memory, as rows that are turned in registers.
+// Vectors that are read element by element, across memory, as rows that are transposed in registers.
 #pragma once
 
 #include "quern/ir/node/uop.h"

@@ -57,7 +57,7 @@ class GlobalLoops {
     if (program_.src().empty() || program_.ops_below().contains(Op::SPECIAL)) return found;
     for (const UOp& r : loops_around(program_.src(0))) {
       const AxisKind kind = r.arg().range().kind;
-      if (kind == AxisKind::GLOBAL || (kind == AxisKind::LOOP && is_of_all(r) && may_be_apart(r)))
+      if (kind == AxisKind::GLOBAL || (kind == AxisKind::LOOP && encloses_all(r) && has_independent_steps(r)))
         found.push_back(r);
     }
     std::ranges::sort(found, before);
@@ -76,14 +76,14 @@ class GlobalLoops {
   bool is_in_barrier(const UOp& r) const {
     return std::ranges::any_of(order_, [&](const UOp& u) { return u.op() == Op::BARRIER && is_open(u, r); });
   }
-  bool is_of_all(const UOp& r) const {
+  bool encloses_all(const UOp& r) const {
     return std::ranges::all_of(program_.src(), [&](const UOp& e) { return contains(loops_around(e), r); });
   }
   // Its steps do not meet, and what they share is no reduce.
-  bool may_be_apart(const UOp& r) const {
+  bool has_independent_steps(const UOp& r) const {
     if (!r.src(0).ranges().empty()) return false;
     // Registers, and loops beside ranges of threads, are a user's: nobody has looked yet what is apart there.
-    if (is_of_a_user_ && !why_not_apart(program_, r).empty()) return false;
+    if (is_of_a_user_ && !why_steps_depend(program_, r).empty()) return false;
     if (!std::ranges::all_of(reduces_, [&](const UOp& u) { return is_open(u, r); })) return false;
     for (const auto& [memory, stores] : stores_) {
       const auto inside = std::ranges::count_if(stores, [&](const UOp& s) {

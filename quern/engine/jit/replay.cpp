@@ -111,14 +111,14 @@ int64_t Replay::arena_bytes() const {
 }
 
 // What a node of a step stands for on a device, by its number among those of the node.
-Place Replay::find(const UOp& node, size_t device) const {
+MemoryPart Replay::find(const UOp& node, size_t device) const {
   if (node.op() == Op::MSELECT) return find(node.src(0), static_cast<size_t>(node.arg().integer()));
   if (node.op() == Op::MSTACK) return find(node.src(device), 0);
   const int64_t element = node.dtype().bytes();
   if (node.op() == Op::SLICE) {
     const UOp offset = node.src(1).simplify();
     QUERN_CHECK(offset.is_int_const(), "a SLICE at an offset that is not constant");
-    const Place base = find(node.src(0), device);
+    const MemoryPart base = find(node.src(0), device);
     return {base.memory, base.offset + static_cast<int64_t>(offset.int_value()) * element,
             node.arg().integer() * element};
   }
@@ -129,7 +129,7 @@ Place Replay::find(const UOp& node, size_t device) const {
   }
   const auto known = plan_.places.find(node);
   QUERN_CHECK(known != plan_.places.end(), "a step on what is no memory: " + std::string(name(node.op())));
-  const MemoryPlan::Place& place = known->second[known->second.size() == 1 ? 0 : device];
+  const MemoryPlan::ArenaOffset& place = known->second[known->second.size() == 1 ? 0 : device];
   return {arenas_.at(place.device), place.offset, node.arg().integer() * element};
 }
 
@@ -260,7 +260,7 @@ void Replay::run_segment(const Segment& s, bool apart) {
     s.batch->run(memory_, values_, apart);
     return;
   }
-  const Place &to = s.copy->launch.arguments[0], &from = s.copy->launch.arguments[1];
+  const MemoryPart &to = s.copy->launch.arguments[0], &from = s.copy->launch.arguments[1];
   copy(*s.copy->device, to.in(memory_), *s.copy->from, from.in(memory_), from.bytes);
 }
 

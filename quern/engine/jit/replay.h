@@ -50,7 +50,7 @@ class Replay {
   };
   std::vector<Step> joined(const Recording& recording, const UOps& given);
   void place_memory(const UOps& given);
-  Place find(const UOp& node, size_t device) const;
+  MemoryPart find(const UOp& node, size_t device) const;
   bool overwrites(const Step& step) const;
   size_t value(const std::string& name, int64_t recorded, const Recording& recording);
   void add_work(const Recording::Ran& ran, Step step, const Recording& recording);

@@ -152,7 +152,7 @@ std::vector<std::byte> Tensor::bytes() const {
     kept = realize_copy(value.op() == Op::CONTIGUOUS ? value : quern::contiguous(value));
     memory = buffer_of(base_of(kept));
   }
-  without_host([&] { memory->copy_out(result); });
+  release_gil([&] { memory->copy_out(result); });
   return result;
 }
 

@@ -27,11 +27,11 @@ Placement place(std::span<const Lifetime> lifetimes);
 
 // Each LUNIQUE BUFFER of a schedule in the arena of its device, or in those of all its devices.
 struct MemoryPlan {
-  struct Place {
+  struct ArenaOffset {
     std::string device;
     int64_t offset;
   };
-  std::unordered_map<UOp, std::vector<Place>> places;
+  std::unordered_map<UOp, std::vector<ArenaOffset>> places;
   std::map<std::string, int64_t> arenas;  // bytes, by device
   int64_t bytes_saved = 0;                // compared with memory of its own for each
 };

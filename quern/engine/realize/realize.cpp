@@ -27,7 +27,7 @@ void run_kernels(const Outputs& outputs) try {
   if (outputs.sink.src().empty()) return;
   const Stripped stripped = strip(outputs.sink);
   std::shared_ptr<const Prepared> prepared;
-  without_host([&] {
+  release_gil([&] {
     prepared = prepare(stripped.sink);
     run_schedule(*prepared, stripped.memory, stripped.variables);
   });

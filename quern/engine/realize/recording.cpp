@@ -32,7 +32,7 @@ uint64_t next_number() {
 
 Recording::Recording(std::vector<uint64_t> numbers)
     : number_(next_number()),
-      first_identity_(told_apart(UOp::index(0)).src(0).arg().integer()),
+      first_identity_(with_new_identity(UOp::index(0)).src(0).arg().integer()),
       random_(detail::random_state()),
       numbers_(std::move(numbers)) {
   QUERN_CHECK(current() == nullptr, "a recording within another");

@@ -42,7 +42,7 @@ class Memory {
     if (node.op() == Op::BUFFER && node.src(0).op() == Op::UNIQUE) return user(node, device);
     const auto known = plan_.places.find(node);
     QUERN_CHECK(known != plan_.places.end(), "a step on what is no memory: " + std::string(name(node.op())));
-    const MemoryPlan::Place& place = known->second[one_of(known->second.size(), device)];
+    const MemoryPlan::ArenaOffset& place = known->second[one_of(known->second.size(), device)];
     return std::make_shared<Buffer>(arenas_.at(place.device), node.dtype(), node.arg().integer(),
                                     place.offset);
   }

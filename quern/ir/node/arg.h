@@ -60,7 +60,7 @@ struct ReduceArg {
   }
 };
 
-// STAGE: where the value is kept, and why it is kept at all.
+// STAGE: where the value is materialised, and why it is materialised.
 struct StageArg {
   AddrSpace space = AddrSpace::GLOBAL;
   Texts device;  // empty: that of the value

@@ -16,8 +16,8 @@ namespace {
 
 // clang tells the line of each rule in a list, g++ that of the list's end: there the patterns say where they
 // stand.
-std::source_location place_of([[maybe_unused]] const Pat& left, [[maybe_unused]] const Pat& right,
-                              std::source_location where) {
+std::source_location source_location_of([[maybe_unused]] const Pat& left, [[maybe_unused]] const Pat& right,
+                                        std::source_location where) {
 #ifndef __clang__
   for (const Pat* pattern : {&left, &right})
     if (static_cast<bool>(*pattern) && pattern->data().where.line() != 0) return pattern->data().where;
@@ -31,13 +31,13 @@ Rule::Rule(Pat left, Pat right, Pat condition, std::source_location where)
     : left_(std::move(left)),
       right_(std::move(right)),
       condition_(std::move(condition)),
-      where_(place_of(left_, right_, where)) {}
+      where_(source_location_of(left_, right_, where)) {}
 
 Rule::Rule(Pat left, detail::RuleFunction function, const char* note, std::source_location where)
     : left_(std::move(left)),
       function_(std::move(function)),
       note_(note),
-      where_(place_of(left_, right_, where)) {}
+      where_(source_location_of(left_, right_, where)) {}
 
 uint64_t Rule::next_id() {
   static constinit std::atomic<uint64_t> made{0};

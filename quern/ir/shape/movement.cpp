@@ -160,7 +160,7 @@ UOp new_buffer(DType dtype, int64_t elements, const UOp& device) {
   return UOp::make(Op::BUFFER, dtype, {new_identity(), device}, elements);
 }
 
-UOp told_apart(const UOp& x) {
+UOp with_new_identity(const UOp& x) {
   return x.is_const() ? x.with_src(UOps{new_identity()})
                       : UOp::make(Op::NOOP, x.dtype(), {x, new_identity()});
 }

@@ -38,7 +38,7 @@ UOps written_arguments(const UOp& call);
 
 // The same value as a node of its own: nodes that are equal are one, and what users made twice is two.
 // Without identities: the graph as it computes, which is what schedules are made of.
-UOp told_apart(const UOp& x);
+UOp with_new_identity(const UOp& x);
 UOp without_identity(const UOp& x);  // of one node: a CONST or NOOP with an identity; none if it has none
 
 // A constant of this shape: CONST, RESHAPE, EXPAND.

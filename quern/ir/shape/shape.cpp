@@ -338,7 +338,7 @@ const UOp& towards_device(const UOp& u) {
 
 // The node that names the devices of `u`: `u` itself or one below it; null if there is none. What is found is
 // kept, since tensors are asked at each op that is made of them.
-const UOp* place_of(const UOp& u) {
+const UOp* memory_place_of(const UOp& u) {
   const auto names = [](const UOp& v) { return OpSet{Op::DEVICE, Op::MSELECT, Op::MSTACK}.contains(v.op()); };
   if (names(u)) return &u;
   if (!u.ops_below().contains(Op::DEVICE)) return nullptr;
@@ -357,7 +357,7 @@ const UOp* place_of(const UOp& u) {
 }  // namespace
 
 Texts UOp::device() const {
-  const UOp* place = place_of(*this);
+  const UOp* place = memory_place_of(*this);
   if (!place) return {};
   if (place->op() == Op::DEVICE) return place->arg().texts();
   Texts all;

@@ -74,7 +74,7 @@ std::string error_text(cl_int code) {
   return fmt::format("{} ({})", name, code);
 }
 
-void succeed(cl_int code, const char* what) {
+void check_status(cl_int code, const char* what) {
   if (code != CL_SUCCESS) throw DeviceError(fmt::format("CL: {} failed: {}", what, error_text(code)));
 }
 

@@ -43,6 +43,6 @@ bool is_lost();  // a fork left the threads of the driver behind
 std::string error_text(cl_int code);  // "CL_OUT_OF_RESOURCES (-5)"
 
 // A DeviceError unless the code is CL_SUCCESS.
-void succeed(cl_int code, const char* what);
+void check_status(cl_int code, const char* what);
 
 }  // namespace quern::cl

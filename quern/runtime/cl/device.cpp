@@ -14,8 +14,8 @@ namespace quern {
 namespace {
 
 using cl::api;
+using cl::check_status;
 using cl::Queue;
-using cl::succeed;
 
 // ---- programs
 
@@ -35,9 +35,9 @@ class Kernel {
     if (env::DEBUG() >= 7) std::fputs(text_.source.c_str(), stderr);
     build(program.name);
     size_t most = 0;
-    succeed(api().clGetKernelWorkGroupInfo(kernel_, queue_.device(), CL_KERNEL_WORK_GROUP_SIZE, sizeof most,
-                                           &most, nullptr),
-            "clGetKernelWorkGroupInfo");
+    check_status(api().clGetKernelWorkGroupInfo(kernel_, queue_.device(), CL_KERNEL_WORK_GROUP_SIZE,
+                                                sizeof most, &most, nullptr),
+                 "clGetKernelWorkGroupInfo");
     if (static_cast<size_t>(threads) > most) {
       release();
       throw Error(fmt::format("kernel {}: workgroups of {} threads, with its registers {} has at most {}",
@@ -66,11 +66,11 @@ class Kernel {
     const std::lock_guard lock(mutex_);  // arguments belong to the kernel
     cl_uint next = 0;
     const auto set = [&](const void* value, size_t size) {
-      succeed(api().clSetKernelArg(kernel_, next++, size, value), "clSetKernelArg");
+      check_status(api().clSetKernelArg(kernel_, next++, size, value), "clSetKernelArg");
     };
     for (const UOp& p : text_.params) {
       const Argument& given = arguments[static_cast<size_t>(p.arg().integer())];
-      const cl::Place place = queue_.place(given.memory, given.bytes);
+      const cl::BufferOffset place = queue_.place(given.memory, given.bytes);
       const cl_long offset = place.offset;
       set(static_cast<const void*>(&place.buffer), sizeof(cl_mem));
       set(&offset, sizeof offset);
@@ -83,11 +83,12 @@ class Kernel {
       else
         set(&narrow, sizeof narrow);
     }
-    succeed(
+    check_status(
         api().clEnqueueNDRangeKernel(queue_.queue(), kernel_, 3, nullptr, global, local, 0, nullptr, nullptr),
         text_.kernel.c_str());
-    succeed(api().clFlush(queue_.queue()), "clFlush");
-    if (env::DEBUG() >= 2) succeed(api().clFinish(queue_.queue()), text_.kernel.c_str());  // its time is told
+    check_status(api().clFlush(queue_.queue()), "clFlush");
+    if (env::DEBUG() >= 2)
+      check_status(api().clFinish(queue_.queue()), text_.kernel.c_str());  // its time is told
   }
 
  private:
@@ -95,7 +96,7 @@ class Kernel {
     cl_int status = CL_SUCCESS;
     const char* source = text_.source.c_str();
     program_ = api().clCreateProgramWithSource(queue_.context(), 1, &source, nullptr, &status);
-    succeed(status, "clCreateProgramWithSource");
+    check_status(status, "clCreateProgramWithSource");
     cl_device_id device = queue_.device();
     status = api().clBuildProgram(program_, 1, &device, queue_.build_options().c_str(), nullptr, nullptr);
     if (status != CL_SUCCESS) {
@@ -112,7 +113,7 @@ class Kernel {
     kernel_ = api().clCreateKernel(program_, text_.kernel.c_str(), &status);
     if (status == CL_SUCCESS) return;
     release();
-    succeed(status, "clCreateKernel");
+    check_status(status, "clCreateKernel");
   }
   void release() {
     if (cl::is_lost()) return;
@@ -221,16 +222,16 @@ class ClDevice : public Device {
   void free(void* memory, int64_t /*bytes*/) noexcept override { queue_.free(memory); }
   void copy_in(void* to, const void* from, int64_t bytes) override {
     if (bytes <= 0) return;
-    const cl::Place place = queue_.place(to, bytes);
-    succeed(
+    const cl::BufferOffset place = queue_.place(to, bytes);
+    check_status(
         api().clEnqueueWriteBuffer(queue_.queue(), place.buffer, CL_TRUE, static_cast<size_t>(place.offset),
                                    static_cast<size_t>(bytes), from, 0, nullptr, nullptr),
         "copying to the device");
   }
   void copy_out(void* to, const void* from, int64_t bytes) override {
     if (bytes <= 0) return;
-    const cl::Place place = queue_.place(from, bytes);
-    succeed(
+    const cl::BufferOffset place = queue_.place(from, bytes);
+    check_status(
         api().clEnqueueReadBuffer(queue_.queue(), place.buffer, CL_TRUE, static_cast<size_t>(place.offset),
                                   static_cast<size_t>(bytes), to, 0, nullptr, nullptr),
         "copying from the device");

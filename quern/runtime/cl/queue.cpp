@@ -14,14 +14,14 @@ constexpr int64_t kMostThreads = 1024;  // of a workgroup: what all GPUs can do,
 template <class T>
 T number(cl_device_id device, cl_device_info what) {
   T value{};
-  succeed(api().clGetDeviceInfo(device, what, sizeof value, &value, nullptr), "clGetDeviceInfo");
+  check_status(api().clGetDeviceInfo(device, what, sizeof value, &value, nullptr), "clGetDeviceInfo");
   return value;
 }
 std::string text(cl_device_id device, cl_device_info what) {
   size_t size = 0;
-  succeed(api().clGetDeviceInfo(device, what, 0, nullptr, &size), "clGetDeviceInfo");
+  check_status(api().clGetDeviceInfo(device, what, 0, nullptr, &size), "clGetDeviceInfo");
   std::string value(size, ' ');
-  succeed(api().clGetDeviceInfo(device, what, size, value.data(), nullptr), "clGetDeviceInfo");
+  check_status(api().clGetDeviceInfo(device, what, size, value.data(), nullptr), "clGetDeviceInfo");
   while (!value.empty() && value.back() == '\0') value.pop_back();
   return value;
 }
@@ -41,14 +41,14 @@ std::vector<cl_device_id> devices() {
   // a loader without drivers says -1001
   if (api().clGetPlatformIDs(0, nullptr, &count) == CL_SUCCESS && count > 0) {
     std::vector<cl_platform_id> platforms(count);
-    succeed(api().clGetPlatformIDs(count, platforms.data(), nullptr), "clGetPlatformIDs");
+    check_status(api().clGetPlatformIDs(count, platforms.data(), nullptr), "clGetPlatformIDs");
     for (cl_platform_id platform : platforms) {
       cl_uint here = 0;
       if (api().clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, nullptr, &here) != CL_SUCCESS || here == 0)
         continue;
       std::vector<cl_device_id> list(here);
-      succeed(api().clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, here, list.data(), nullptr),
-              "clGetDeviceIDs");
+      check_status(api().clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, here, list.data(), nullptr),
+                   "clGetDeviceIDs");
       found.insert(found.end(), list.begin(), list.end());
     }
   }
@@ -74,9 +74,9 @@ DeviceSpec spec_of(cl_device_id device, const std::string& name) {
   size_t sizes[16] = {};  // of each dimension
   const auto dimensions = number<cl_uint>(device, CL_DEVICE_MAX_WORK_ITEM_DIMENSIONS);
   if (dimensions >= 3 && dimensions <= 16)
-    succeed(api().clGetDeviceInfo(device, CL_DEVICE_MAX_WORK_ITEM_SIZES, dimensions * sizeof(size_t), sizes,
-                                  nullptr),
-            "clGetDeviceInfo");
+    check_status(api().clGetDeviceInfo(device, CL_DEVICE_MAX_WORK_ITEM_SIZES, dimensions * sizeof(size_t),
+                                       sizes, nullptr),
+                 "clGetDeviceInfo");
   spec.parallel.workgroup =
       std::min(kMostThreads, static_cast<int64_t>(number<size_t>(device, CL_DEVICE_MAX_WORK_GROUP_SIZE)));
   for (const size_t size : {sizes[0], sizes[1], sizes[2]})
@@ -103,9 +103,9 @@ DeviceSpec spec_of(cl_device_id device, const std::string& name) {
 Queue::Queue(cl_device_id device) : device_(device) {
   cl_int status = CL_SUCCESS;
   context_ = api().clCreateContext(nullptr, 1, &device_, nullptr, nullptr, &status);
-  succeed(status, "clCreateContext");
+  check_status(status, "clCreateContext");
   queue_ = api().clCreateCommandQueue(context_, device_, 0, &status);
-  succeed(status, "clCreateCommandQueue");
+  check_status(status, "clCreateCommandQueue");
   options_ = "-cl-std=CL1.2";
   if ((number<cl_device_fp_config>(device_, CL_DEVICE_SINGLE_FP_CONFIG) &
        CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0)
@@ -137,7 +137,7 @@ void Queue::free(void* memory) noexcept {
   allocations_.erase(found);
 }
 
-Place Queue::place(const void* memory, int64_t bytes) const {
+BufferOffset Queue::place(const void* memory, int64_t bytes) const {
   const auto at = reinterpret_cast<uintptr_t>(memory);  // NOLINT(*-reinterpret-cast)
   const std::lock_guard lock(mutex_);
   auto found = allocations_.upper_bound(at);

@@ -17,7 +17,7 @@ std::string name_of(cl_device_id device);
 DeviceSpec spec_of(cl_device_id device, const std::string& name);
 
 // Memory has addresses that nobody can read: they say which buffer it is, and where in it.
-struct Place {
+struct BufferOffset {
   cl_mem buffer;
   int64_t offset;
 };
@@ -33,7 +33,7 @@ class Queue {
 
   void* allocate(int64_t bytes, const std::string& name);
   void free(void* memory) noexcept;
-  Place place(const void* memory, int64_t bytes) const;  // an Error if no such memory is here
+  BufferOffset place(const void* memory, int64_t bytes) const;  // an Error if no such memory is here
 
  private:
   struct Allocation {

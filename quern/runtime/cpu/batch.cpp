@@ -49,10 +49,10 @@ class CpuBatch : public Batch {
 
  private:
   // Of memory that is one piece; other pieces are apart, or checked_ runs.
-  static bool overlap_within(const std::vector<Place>& places) {
+  static bool overlap_within(const std::vector<MemoryPart>& places) {
     for (size_t i = 0; i < places.size(); i++)
       for (size_t k = 0; k < i; k++) {
-        const Place &a = places[i], &b = places[k];
+        const MemoryPart &a = places[i], &b = places[k];
         if (a.memory == b.memory && a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes)
           return true;
       }
@@ -65,7 +65,7 @@ class CpuBatch : public Batch {
   };
   struct Address {
     size_t to;
-    Place place;
+    MemoryPart place;
   };
   struct Number {
     size_t to, from;

@@ -23,7 +23,7 @@
 #include "quern/base/error.h"
 #include "quern/render/llvm/llvm.h"
 #include "quern/runtime/cpu/host.h"
-#include "quern/runtime/cpu/succeed.h"
+#include "quern/runtime/cpu/llvm_error.h"
 
 namespace quern::cpu {
 namespace {
@@ -36,7 +36,7 @@ llvm::orc::JITTargetMachineBuilder detect() {
            !llvm::InitializeNativeTargetAsmParser();
   }();
   QUERN_CHECK(initialised, "LLVM has no code generator for this machine");
-  auto builder = succeed(llvm::orc::JITTargetMachineBuilder::detectHost());
+  auto builder = value_or_throw(llvm::orc::JITTargetMachineBuilder::detectHost());
   // Constants are found by their distance from the code; else each is an address of 8 bytes to be loaded
   // first.
   builder.setRelocationModel(llvm::Reloc::PIC_);
@@ -57,7 +57,7 @@ class Machine {
     Free& all = free();
     const std::lock_guard lock(all.mutex);
     if (all.machines.empty()) {
-      machine_ = succeed(detect().createTargetMachine());
+      machine_ = value_or_throw(detect().createTargetMachine());
     } else {
       machine_ = std::move(all.machines.back());
       all.machines.pop_back();
@@ -193,7 +193,7 @@ void optimise(llvm::Module& module, llvm::TargetMachine& target, const char* lis
   passes.registerLoopAnalyses(loops);
   passes.crossRegisterProxies(loops, functions, calls, modules);
   llvm::ModulePassManager pipeline;
-  succeed(passes.parsePassPipeline(pipeline, list));
+  value_or_throw(passes.parsePassPipeline(pipeline, list));
   pipeline.run(module, modules);
   spread_conditions(module);
   insert_conditions(module);

@@ -17,7 +17,7 @@
 
 #include <set>
 
-#include "quern/runtime/cpu/succeed.h"
+#include "quern/runtime/cpu/llvm_error.h"
 
 namespace quern::cpu {
 namespace {
@@ -93,13 +93,13 @@ class Summary {
 
 std::string disassembly(const Code& code) {
   const Machine machine;
-  const auto object = succeed(llvm::object::ObjectFile::createObjectFile(
+  const auto object = value_or_throw(llvm::object::ObjectFile::createObjectFile(
       llvm::MemoryBufferRef(llvm::StringRef(code.object), code.name)));
   std::string lines;
   Summary summary(machine);
   for (const llvm::object::SectionRef& section : object->sections()) {
     if (!section.isText()) continue;
-    const llvm::StringRef bytes = succeed(section.getContents());
+    const llvm::StringRef bytes = value_or_throw(section.getContents());
     const llvm::ArrayRef<uint8_t> all(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());
     for (uint64_t at = 0, size = 0; at < all.size(); at += std::max<uint64_t>(1, size)) {
       llvm::MCInst instruction;

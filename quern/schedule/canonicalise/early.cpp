@@ -162,7 +162,7 @@ UOp with_values_first(const UOp& sink, const UOps& stores) {
   return *done.find(sink);
 }
 
-UOp with_old_contents_kept(const UOp& sink, const UOps& memory) {
+UOp with_old_contents_copied(const UOp& sink, const UOps& memory) {
   const NodeList order = sink.toposort([&](const UOp& u) { return u.op() != Op::SINK || same(u, sink); });
   auto under = [](const UOp& u) -> const UOp& {
     const UOp* m = &u;

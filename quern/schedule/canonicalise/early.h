@@ -14,6 +14,6 @@ UOp early_rewrites(const UOp& sink);
 UOp with_values_first(const UOp& sink, const UOps& stores);
 
 // Older contents of this memory are needed after it is overwritten: what reads them reads a copy.
-UOp with_old_contents_kept(const UOp& sink, const UOps& memory);
+UOp with_old_contents_copied(const UOp& sink, const UOps& memory);
 
 }  // namespace quern

@@ -101,7 +101,7 @@ FactsOf::FactsOf(const NodeList& order) {
   facts_.reserve(order.size());
   for (const UOp& u : order) facts_.emplace(u, compute(u));
   const auto gets_memory = [](const Facts& f, const Wanted& wanted) {
-    return f.heavy && (wanted.by_several_kernels || (f.heavy_axes & wanted.differently) != 0);
+    return f.contains_reduce && (wanted.by_several_kernels || (f.reduce_axes & wanted.conflicting_axes) != 0);
   };
   // What is computed of a value with memory has that one's reduces no more, and may need none itself then.
   for (int time = 0; time < 2; time++) {
@@ -110,7 +110,7 @@ FactsOf::FactsOf(const NodeList& order) {
         order, [&](const UOp& u, const Wanted& w) { return gets_memory(*facts_.find(u), w); }, wanted);
     for (const UOp& u : order) {
       Facts& f = *facts_.find(u) = compute(u);
-      f.kept = is_computed(u) && gets_memory(f, *wanted.find(u));
+      f.materialised = is_computed(u) && gets_memory(f, *wanted.find(u));
     }
   }
 }
@@ -120,9 +120,9 @@ static Facts picked(const UOp& u, Facts f) {
   const wide read = static_cast<wide>(elements_at_most(u.shape())) * std::max<int64_t>(f.loads, 1) *
                     std::max<int64_t>(u.dtype().bytes(), 4);
   f.bytes = capped(std::min<wide>(f.bytes, read));
-  f.heavy_axes = 0;
-  for (size_t i = 0; f.heavy && i < u.shape().size(); i++)
-    if (!u.shape()[i].equals(1)) f.heavy_axes |= axis_bit(i);
+  f.reduce_axes = 0;
+  for (size_t i = 0; f.contains_reduce && i < u.shape().size(); i++)
+    if (!u.shape()[i].equals(1)) f.reduce_axes |= axis_bit(i);
   return f;
 }
 
@@ -161,14 +161,14 @@ Facts FactsOf::compute(const UOp& u) const {
   const size_t values = is_elementwise(u.op()) ? u.src().size() : std::min<size_t>(u.src().size(), 1);
   for (const UOp& s : u.src().first(values)) {
     const Facts& of = (*this)[s];
-    if (of.kept) {
+    if (of.materialised) {
       f.loads = capped(static_cast<wide>(f.loads) + 1);
       f.bytes = capped(static_cast<wide>(f.bytes) + elements_at_most(s.shape()) * s.dtype().bytes());
       continue;
     }
-    f.heavy |= of.heavy;
+    f.contains_reduce |= of.contains_reduce;
     f.functions |= of.functions;
-    f.heavy_axes |= is_movement(u.op()) ? through(u, of.heavy_axes) : of.heavy_axes;
+    f.reduce_axes |= is_movement(u.op()) ? through(u, of.reduce_axes) : of.reduce_axes;
     f.cost = capped(static_cast<wide>(f.cost) + of.cost);
     f.steps = capped(static_cast<wide>(f.steps) + of.steps);
     f.loads = capped(static_cast<wide>(f.loads) + of.loads);
@@ -179,11 +179,11 @@ Facts FactsOf::compute(const UOp& u) const {
     uint64_t axes = 0;
     for (const int64_t axis : u.arg().reduce().axes) axes |= axis_bit(static_cast<size_t>(axis));
     if ((axes & ~picked_axes(u)) == 0) return picked(u, f);
-    f.heavy = true;
-    f.heavy_axes = 0;
+    f.contains_reduce = true;
+    f.reduce_axes = 0;
     const UOps& shape = u.shape();
     for (size_t i = 0; i < shape.size(); i++)
-      if (!shape[i].equals(1)) f.heavy_axes |= axis_bit(i);
+      if (!shape[i].equals(1)) f.reduce_axes |= axis_bit(i);
     const wide times = elements_at_most(u.src(0).shape()) / std::max<int64_t>(elements_at_most(shape), 1);
     f.steps = capped(times * std::max<int64_t>(f.steps, 1));
     f.cost = f.loads = 1;  // once it is hoisted or staged

@@ -12,15 +12,16 @@ namespace quern {
 
 // Of the values that would be computed together with a node: down to memory, or to what surely gets memory.
 struct Facts {
-  bool heavy = false;       // a reduce is among them
-  uint64_t heavy_axes = 0;  // the axes of the node that these reduces depend on, as bits
-  bool functions = false;   // so is one that takes many instructions, as EXP2 does
-  int64_t cost = 0;         // operations for one element, the insides of reduces not counted
-  int64_t steps = 0;        // of the loops of these reduces, for one element
-  int64_t loads = 0;        // places in memory that are read for one element
+  bool contains_reduce = false;  // a reduce is among them
+  uint64_t reduce_axes = 0;      // the axes of the node that these reduces depend on, as bits
+  bool functions = false;        // so is one that takes many instructions, as EXP2 does
+  int64_t cost = 0;              // operations for one element, the insides of reduces not counted
+  int64_t steps = 0;             // of the loops of these reduces, for one element
+  int64_t loads = 0;             // places in memory that are read for one element
   int64_t bytes = 0;  // memory that all elements together read, each buffer once for each time it is named
   UOp device;         // DEVICE; none: constants only
-  bool kept = false;  // it has reduces and will surely get memory: to others it is as good as that
+  bool materialised =
+      false;  // it contains reduces and will surely get memory: to others it is as good as that
 };
 
 // Always in memory, whatever it costs: what the user asked for, what another device or a kernel of the user's

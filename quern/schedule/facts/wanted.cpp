@@ -11,11 +11,11 @@ namespace {
 
 // Where on an axis a value is wanted, as a number: equal ones are the same place. It stands for the index
 // that planning will make.
-using Place = uint64_t;
-using Places = SmallVector<Place, 6>;
-constexpr Place kFirst = 0, kDifferent = 1;
+using IndexClass = uint64_t;
+using IndexClasses = SmallVector<IndexClass, 6>;
+constexpr IndexClass kFirst = 0, kDifferent = 1;
 
-Place combined(Place place, uint64_t with) {
+IndexClass combined(IndexClass place, uint64_t with) {
   if (place == kDifferent) return kDifferent;
   uint64_t h = (place ^ with * 0x9E3779B97F4A7C15) * 0xBF58476D1CE4E5B9;
   return (h ^ h >> 31) | 2;
@@ -23,9 +23,9 @@ Place combined(Place place, uint64_t with) {
 
 uint64_t identity(const UOp& u) { return std::hash<UOp>()(u); }
 
-Places through_reshape(const UOp& u, const Places& places) {
+IndexClasses through_reshape(const UOp& u, const IndexClasses& places) {
   const UOps &from = u.src(0).shape(), &to = u.shape();
-  Places result;
+  IndexClasses result;
   size_t i = 0, j = 0;
   while (i < from.size() || j < to.size()) {
     const size_t first_from = i, first_to = j;
@@ -38,7 +38,7 @@ Places through_reshape(const UOp& u, const Places& places) {
       else
         j++, b = elements_at_most(Sources(to).subspan(first_to, j - first_to));
     }
-    Place all = kFirst;
+    IndexClass all = kFirst;
     size_t longer = 0;  // axes that have more than one place
     for (size_t k = first_to; k < j; k++) {
       if (to[k].equals(1)) continue;
@@ -57,9 +57,9 @@ Places through_reshape(const UOp& u, const Places& places) {
 }
 
 // Of the source of a movement op.
-Places through(const UOp& u, const Places& places) {
+IndexClasses through(const UOp& u, const IndexClasses& places) {
   const UOps& from = u.src(0).shape();
-  Places result = places;
+  IndexClasses result = places;
   switch (u.op()) {
     case Op::RESHAPE: return through_reshape(u, places);
     case Op::PERMUTE:
@@ -71,7 +71,7 @@ Places through(const UOp& u, const Places& places) {
       return result;
     case Op::FLIP:
       for (int64_t axis : u.arg().ints()) {
-        Place& place = result[static_cast<size_t>(axis)];
+        IndexClass& place = result[static_cast<size_t>(axis)];
         place = combined(place, 1);
       }
       return result;
@@ -94,7 +94,7 @@ class Walk {
       Users own = known ? *known : Users{};
       Wanted wanted{.by_several_kernels = own.kernel == kSeveral};
       for (size_t i = 0; i < own.places.size(); i++)
-        if (own.places[i] == kDifferent) wanted.differently |= axis_bit(i);
+        if (own.places[i] == kDifferent) wanted.conflicting_axes |= axis_bit(i);
       found.emplace(u, wanted);
       if (u.op() == Op::STORE || u.op() == Op::CONTIGUOUS || u.op() == Op::COPY || u.op() == Op::CALL ||
           (is_computed(u) && gets_memory(u, wanted)))
@@ -109,7 +109,7 @@ class Walk {
   static constexpr int kNone = -1, kSeveral = -2;
   struct Users {
     int kernel = kNone;
-    Places places;  // none: in loops of its own
+    IndexClasses places;  // none: in loops of its own
   };
 
   void pass_on(const UOp& u, Users own) {
@@ -117,10 +117,10 @@ class Walk {
     const bool computed = own.kernel != kNone && !u.src().empty() && u.op() != Op::CALL && u.op() != Op::COPY;
     if (computed && own.places.empty()) {
       const size_t axes = (u.op() == Op::STORE ? u.src(0) : u).shape().size();
-      for (size_t i = 0; i < axes; i++) own.places.push_back(new_place());
+      for (size_t i = 0; i < axes; i++) own.places.push_back(new_class());
     }
     if (computed && u.op() == Op::REDUCE)
-      for (int64_t axis : u.arg().reduce().axes) own.places[static_cast<size_t>(axis)] = new_place();
+      for (int64_t axis : u.arg().reduce().axes) own.places[static_cast<size_t>(axis)] = new_class();
     if (computed && is_movement(u.op())) own.places = through(u, own.places);
     for (const UOp& s : u.src().first(is_movement(u.op()) ? 1 : u.src().size())) meet(s, own);
   }
@@ -137,11 +137,11 @@ class Walk {
       if (at->places[i] != by.places[i]) at->places[i] = kDifferent;
   }
 
-  Place new_place() { return next_place_ += 2; }  // no result of combined() is likely to be one
+  IndexClass new_class() { return next_class_ += 2; }  // no result of combined() is likely to be one
 
   NodeMap<Users> users_;
   int next_kernel_ = 0;
-  Place next_place_ = 2;
+  IndexClass next_class_ = 2;
 };
 
 }  // namespace

@@ -13,7 +13,7 @@ namespace quern {
 
 struct Wanted {
   bool by_several_kernels = false;
-  uint64_t differently = 0;  // the axes in which its users want different places, as bits
+  uint64_t conflicting_axes = 0;  // the axes in which its users want different places, as bits
 };
 
 inline uint64_t axis_bit(size_t axis) { return uint64_t{1} << (axis < 63 ? axis : 63); }

@@ -52,9 +52,9 @@ class Decision {
   explicit Decision(const Question& q) : q_(q) {}
 
   Verdict run() {
-    Verdict v = q_.facts.heavy ? with_reduce() : without_reduce();
-    if (v.keep == NodePlan::Keep::no || env::PCONTIG() == 0 || !q_.facts.heavy) return v;
-    if (Verdict in_local = local(v.reason); in_local.keep == NodePlan::Keep::local)
+    Verdict v = q_.facts.contains_reduce ? with_reduce() : without_reduce();
+    if (v.memory == NodePlan::Memory::none || env::PCONTIG() == 0 || !q_.facts.contains_reduce) return v;
+    if (Verdict in_local = local(v.reason); in_local.memory == NodePlan::Memory::local)
       return in_local;
     else
       v.reason = in_local.reason;
@@ -68,8 +68,8 @@ class Decision {
     return std::ranges::all_of(q_.uses,
                                [&](const Use& u) { return scope(u).nest == scope(q_.uses[0]).nest; });
   }
-  static Verdict keep(std::string why) {
-    return {.keep = NodePlan::Keep::global, .reason = std::move(why), .level = {}, .axes = {}};
+  static Verdict materialise(std::string why) {
+    return {.memory = NodePlan::Memory::global, .reason = std::move(why), .level = {}, .axes = {}};
   }
 
   bool is_picked(const UOp& range) const { return q_.plan.picked.contains(range); }
@@ -128,7 +128,7 @@ class Decision {
       if (repeats && !picked)  // steps of a reduce may come to the same element, as those of windows do
         times = std::max(times, iterations(own) / elements_on(~uint64_t{0}));
       if ((f.cost <= most_operations && !repeats) || times <= kFewTimes) continue;
-      Verdict v = keep(fmt::format("{} operations would be done {} times", f.cost, times));
+      Verdict v = materialise(fmt::format("{} operations would be done {} times", f.cost, times));
       v.removable = !repeats;
       return v;
     }
@@ -137,13 +137,13 @@ class Decision {
 
   Verdict without_reduce() const {
     const Facts& f = q_.facts;
-    if (Verdict v = in_loops(kOpsInLoop); v.keep != NodePlan::Keep::no) return v;
+    if (Verdict v = in_loops(kOpsInLoop); v.memory != NodePlan::Memory::none) return v;
     const int64_t again = std::ssize(q_.uses) - 1;
     if (again > 0 && f.cost > 0) {
       if (again * f.cost > kRepeatedOps)
-        return keep(fmt::format("{} operations would be done {} times", f.cost, again + 1));
+        return materialise(fmt::format("{} operations would be done {} times", f.cost, again + 1));
       if (f.loads > kRepeatedLoads)
-        return keep(fmt::format("{} loads would be done {} times", f.loads, again + 1));
+        return materialise(fmt::format("{} loads would be done {} times", f.loads, again + 1));
     }
     return {};
   }
@@ -151,33 +151,33 @@ class Decision {
   // The reduces below are computed once if all uses agree on the axes that they depend on, and if the loops
   // can be ordered so that the others are inside.
   Verdict with_reduce() const {
-    if (!in_one_nest()) return keep("used by several kernels: the reduce would be computed in each");
-    const uint64_t axes = q_.facts.heavy_axes;
+    if (!in_one_nest()) return materialise("used by several kernels: the reduce would be computed in each");
+    const uint64_t axes = q_.facts.reduce_axes;
     const Use& first = q_.uses[0];
     for (const Use& use : q_.uses) {
       const RangeSet own = ranges_in(use, ~uint64_t{0});
-      if (is_table(own)) return keep("an index picks elements of it, and it has a reduce");
+      if (is_table(own)) return materialise("an index picks elements of it, and it has a reduce");
       if (std::ranges::any_of(scope(use).loops, [&](const UOp& r) { return is_picked(r) && !has(own, r); }))
-        return keep("it has a reduce, and elements are picked by it");
+        return materialise("it has a reduce, and elements are picked by it");
     }
     for (const Use& use : q_.uses)
       for (size_t i = 0; i < use.index.size(); i++)
         if ((axes >> std::min<size_t>(i, 63) & 1) != 0 && !same(use.index[i], first.index[i]))
-          return keep(fmt::format("the reduce would be computed {} times", q_.uses.size()));
-    if (Verdict v = in_loops(kAnyOps); v.keep != NodePlan::Keep::no) return v;
+          return materialise(fmt::format("the reduce would be computed {} times", q_.uses.size()));
+    if (Verdict v = in_loops(kAnyOps); v.memory != NodePlan::Memory::none) return v;
     Verdict v;
     v.level = ranges_in(first, axes);
     const bool reducing = in_reduce(v.level);
     // Several steps of the loops around may come to the same element, as those of windows that overlap do.
     const int64_t times = iterations(v.level) / elements_on(axes), steps = q_.facts.steps;
     if ((times > 2 && steps > kShortReduce) || (times > 1 && reducing && steps > 4 * kShortReduce))
-      return keep(fmt::format("the reduce of {} steps would be computed {} times", steps, times));
+      return materialise(fmt::format("the reduce of {} steps would be computed {} times", steps, times));
     bool ended = false;  // is there a loop around that the node itself does not change in?
     for (const Use& use : q_.uses) ended |= !minus(scope(use).loops, ranges_in(use, ~uint64_t{0})).empty();
     if (!ended) {
       // A long reduce in each step of another's loops: by itself its own can be ordered, cut and tiled.
       if (steps >= kLongReduce && !is_small() && within(scope(first).loops, v.level) && reducing)
-        return keep(fmt::format("a reduce of {} steps inside another", steps));
+        return materialise(fmt::format("a reduce of {} steps inside another", steps));
       return v;
     }
     RangeSet repeated;
@@ -185,8 +185,8 @@ class Decision {
       if (const auto outer = q_.outer_of.find(r); outer != q_.outer_of.end())
         for (const UOp& o : minus(outer->second, v.level)) add(repeated, o);
     if (!repeated.empty())
-      return keep(fmt::format("the reduce would be computed {} times", iterations(repeated)));
-    if (const std::string why = why_not_at(v.level); !why.empty()) return keep(why);
+      return materialise(fmt::format("the reduce would be computed {} times", iterations(repeated)));
+    if (const std::string why = why_not_at(v.level); !why.empty()) return materialise(why);
     return v;
   }
 
@@ -208,7 +208,7 @@ class Decision {
 
   // Memory of a workgroup for the axes on which uses differ or that run in a reduce.
   Verdict local(const std::string& why) const {
-    Verdict v = keep(why);
+    Verdict v = materialise(why);
     auto refuse = [&](const std::string& reason) {
       v.reason = fmt::format("{}; not in LOCAL memory: {}", why, reason);
       return v;
@@ -243,7 +243,7 @@ class Decision {
     if (env::PCONTIG() < 2 && q_.facts.bytes > n.spec->memory.l2_bytes)
       return refuse(
           fmt::format("every workgroup would read what does not fit in the cache, {} bytes", q_.facts.bytes));
-    v.keep = NodePlan::Keep::local;
+    v.memory = NodePlan::Memory::local;
     v.reason = why;
     v.level = std::move(level);
     v.axes = std::move(axes);

@@ -1,4 +1,4 @@
-// The one place where it is decided whether a value is computed where it is used or kept in memory, and why.
+// The one place where it is decided whether a value is computed where it is used or materialised, and why.
 #pragma once
 
 #include <map>
@@ -8,10 +8,10 @@
 namespace quern {
 
 struct Verdict {
-  NodePlan::Keep keep = NodePlan::Keep::no;
-  std::string reason;     // of what is kept
+  NodePlan::Memory memory = NodePlan::Memory::none;
+  std::string reason;     // of what is materialised
   bool removable = true;  // if it turns out to be of few operations
-  UOps level;  // not kept: the loops that its reduces stand in; in LOCAL: the loops around the memory
+  UOps level;  // recomputed: the loops that its reduces stand in; in LOCAL: the loops around the memory
   std::vector<size_t> axes;  // in LOCAL: the axes that memory has
 };
 

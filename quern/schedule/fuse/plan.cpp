@@ -42,7 +42,7 @@ class Planner {
         return;
       case Op::AFTER: return visit_after(u, node);
       case Op::CONTIGUOUS:
-        return keep_whole(u, node, u.tag().none() ? "the user asked for it" : u.tag().text());
+        return materialise_whole(u, node, u.tag().none() ? "the user asked for it" : u.tag().text());
       case Op::REDUCE:
       case Op::IOTA: break;
       default:
@@ -51,16 +51,16 @@ class Planner {
           return;
     }
     if (node.wanted_in_memory)
-      return keep_whole(u, node, "a copy or a kernel of the user's needs it in memory");
+      return materialise_whole(u, node, "a copy or a kernel of the user's needs it in memory");
     if (node.uses.empty()) return;  // not a value that anything computes
     if (is_movement(u.op())) return visit_movement(u, node);
     Verdict verdict = decide({u, facts_[u], node.uses, plan_, outer_of_});
-    switch (verdict.keep) {
-      case NodePlan::Keep::global:
-        if (is_padding(u)) break;  // what is inside is less to keep, and it is asked for next
-        return keep(u, node, verdict.reason, verdict.removable);
-      case NodePlan::Keep::local: return keep_local(u, node, std::move(verdict));
-      case NodePlan::Keep::no: break;
+    switch (verdict.memory) {
+      case NodePlan::Memory::global:
+        if (is_padding(u)) break;  // what is inside is less to materialise, and it is asked for next
+        return materialise(u, node, verdict.reason, verdict.removable);
+      case NodePlan::Memory::local: return materialise_local(u, node, std::move(verdict));
+      case NodePlan::Memory::none: break;
     }
     for (size_t i = 0; i < node.uses.size(); i++) {
       const Use use = node.uses[i];
@@ -74,7 +74,7 @@ class Planner {
   // A value with a constant around it.
   bool is_padding(const UOp& u) const {
     return u.op() == Op::WHERE && u.src(1).op() == Op::PAD && base_of(u.src(2)).is_const() &&
-           facts_[u.src(0)].loads == 0 && !facts_[u.src(0)].heavy;
+           facts_[u.src(0)].loads == 0 && !facts_[u.src(0)].contains_reduce;
   }
 
   void visit_store(const UOp& u, NodePlan& node) {
@@ -93,7 +93,8 @@ class Planner {
     if (node.overwritten || node.uses.empty() || u.src().size() != 2 || u.src(1).op() != Op::STORE) return;
     const UOp &target = u.src(1).src(0), &value = u.src(1).src(1);
     const Facts& f = facts_[value];
-    if (f.heavy || f.cost > kForwardedOps || f.loads > kForwardedLoads || value.op() == Op::COPY) return;
+    if (f.contains_reduce || f.cost > kForwardedOps || f.loads > kForwardedLoads || value.op() == Op::COPY)
+      return;
     if (!same(base_of(target), u.src(0)) || !is_whole_memory(target)) return;
     node.forwarded = true;
     UOps sources{value};
@@ -155,8 +156,8 @@ class Planner {
       node.sources.push_back(pass_on(u, use));
   }
 
-  void keep(const UOp& u, NodePlan& node, std::string reason, bool removable) {
-    node.keep = NodePlan::Keep::global;
+  void materialise(const UOp& u, NodePlan& node, std::string reason, bool removable) {
+    node.memory = NodePlan::Memory::global;
     node.reason = std::move(reason);
     node.removable = removable;
     UOp device = facts_[u].device;
@@ -169,15 +170,15 @@ class Planner {
     compute(u, node, {node.own_index, open_scope(node.nest, ranges)}, ranges);
   }
 
-  void keep_whole(const UOp& u, NodePlan& node, std::string reason) {
+  void materialise_whole(const UOp& u, NodePlan& node, std::string reason) {
     node.whole = true;
-    keep(u, node, std::move(reason), false);
+    materialise(u, node, std::move(reason), false);
   }
 
-  void keep_local(const UOp& u, NodePlan& node, Verdict verdict) {
+  void materialise_local(const UOp& u, NodePlan& node, Verdict verdict) {
     const Use first = node.uses[0];
     const int nest = plan_.scopes[static_cast<size_t>(first.scope)].nest;
-    node.keep = NodePlan::Keep::local;
+    node.memory = NodePlan::Memory::local;
     node.reason = std::move(verdict.reason);
     node.nest = nest;
     node.axes = verdict.axes;

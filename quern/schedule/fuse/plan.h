@@ -19,7 +19,7 @@
 
 namespace quern {
 
-// A loop nest that writes memory: what a STORE writes, or a value that is kept.
+// A loop nest that writes memory: what a STORE writes, or a value that is materialised.
 struct Nest {
   UOps index;   // an index for each axis of what is written: a RANGE, or 0
   UOps ranges;  // the RANGEs among them
@@ -44,13 +44,13 @@ struct Use {
 
 struct NodePlan {
   std::vector<Use> uses;
-  enum class Keep : uint8_t { no, local, global } keep = Keep::no;
+  enum class Memory : uint8_t { none, local, global } memory = Memory::none;
   std::string reason;
   bool removable = true;      // if it turns out to be cheap
   bool whole = false;         // memory has all axes, also those in which the value is the same
-  int nest = -1;              // kept, or a STORE: the nest that computes it
-  UOps own_index;             // kept in LOCAL: the index it is computed with
-  std::vector<size_t> axes;   // kept: the axes that memory has
+  int nest = -1;              // materialised, or a STORE: the nest that computes it
+  UOps own_index;             // in LOCAL: the index it is computed with
+  std::vector<size_t> axes;   // materialised: the axes that memory has
   std::vector<UOps> reduced;  // a REDUCE: the ranges that stand for its axes, for each use
   std::vector<SmallVector<uint32_t, 3>> sources;  // for each way it is computed: which use of each source
   bool wanted_in_memory = false;                  // by a COPY or a kernel of the user's

@@ -210,10 +210,10 @@ std::optional<Compared> in_terms_of(const UOp& left, const UOp& right, const UOp
 
 // Where a condition `factor * range == e` lets the sum have its one element: the place, and whether there is
 // one.
-struct Place {
+struct PickedElement {
   UOp at, exists;
 };
-std::optional<Place> picked(const UOp& condition, const UOp& range) {
+std::optional<PickedElement> picked(const UOp& condition, const UOp& range) {
   const bool negated = is_not(condition);
   const UOp& c = negated ? condition.src(0) : condition;
   if (c.op() != (negated ? Op::CMPNE : Op::CMPEQ) || !c.src(0).dtype().is_int()) return std::nullopt;
@@ -226,11 +226,11 @@ std::optional<Place> picked(const UOp& condition, const UOp& range) {
   if (factor == 1) {
     // Two places must not be one value of a narrow dtype.
     if (!compared->exact && !fits(c.src(0).dtype(), range.vmax())) return std::nullopt;
-    return Place{as_index(e), UOp::boolean(true)};
+    return PickedElement{as_index(e), UOp::boolean(true)};
   }
   if (!compared->exact || !fits(dtypes::index, factor)) return std::nullopt;
   const UOp divisor = UOp::constant(dtypes::index, factor);
-  return Place{(e / divisor).simplify(), eq(e % divisor, UOp::index(0)).simplify()};
+  return PickedElement{(e / divisor).simplify(), eq(e % divisor, UOp::index(0)).simplify()};
 }
 
 UOp pick_element(const UOp& reduce) {

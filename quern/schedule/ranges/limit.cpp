@@ -61,10 +61,10 @@ class Limiter {
     const int64_t limit = buffer_limit(device, spec_of_);
     if (limit == 0 || std::ssize(all) <= limit - 1) return;  // one is for the output
     for (UOp& s : sources)
-      if (is_elementwise(s.op()) && memory_of(s).size() > 1) s = kept(s, device, limit);
+      if (is_elementwise(s.op()) && memory_of(s).size() > 1) s = staged(s, device, limit);
   }
 
-  UOp kept(const UOp& value, const Texts& device, int64_t limit) {
+  UOp staged(const UOp& value, const Texts& device, int64_t limit) {
     std::unordered_map<UOp, UOp> loops;
     UOps stage{UOp()}, index{UOp()};
     for (const UOp& r : value.ranges()) {

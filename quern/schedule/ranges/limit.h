@@ -1,4 +1,4 @@
-// Kernels with more buffers than the device allows are cut: a part of the value is kept in memory first.
+// Kernels with more buffers than the device allows are cut: a part of the value is materialised first.
 #pragma once
 
 #include "quern/schedule/schedule.h"

@@ -75,7 +75,7 @@ class Lowering {
       default:
         if (has_memory(u) && u.op() != Op::CONTIGUOUS) memory(u) = u;
     }
-    if (node.keep != NodePlan::Keep::no) return lower_kept(u, node);
+    if (node.memory != NodePlan::Memory::none) return lower_materialised(u, node);
     for (size_t i = 0; i < node.uses.size(); i++) {
       if (node.forwarded)
         values.push_back(value(u.src(1).src(1), node.sources[i][0]));
@@ -121,11 +121,11 @@ class Lowering {
     return u.with_src(sources);
   }
 
-  void lower_kept(const UOp& u, const NodePlan& node) {
+  void lower_materialised(const UOp& u, const NodePlan& node) {
     const UOp x =
         u.op() == Op::CONTIGUOUS ? value(u.src(0), node.sources[0][0]) : computed(u, node, 0, node.own_index);
     const Nest& nest = plan_.nests[static_cast<size_t>(node.nest)];
-    const bool global = node.keep == NodePlan::Keep::global;
+    const bool global = node.memory == NodePlan::Memory::global;
     std::vector<size_t> axes = node.axes;
     if (global) {
       axes.clear();

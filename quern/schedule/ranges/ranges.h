@@ -1,4 +1,5 @@
-// Tensor-level graph to loops: movement ops become index arithmetic, and what is kept becomes a STAGE.
+// Tensor-level graph to loops: movement ops become index arithmetic, and what is materialised becomes a
+// STAGE.
 #pragma once
 
 #include "quern/schedule/fuse/plan.h"
@@ -10,8 +11,8 @@ namespace quern {
 UOps hazards_of(const Plan& plan);
 
 // What was planned, carried out. The result is a SINK of memory: AFTERs whose effects are
-// END(STORE(INDEX(memory, place), value), ranges). A value that is kept is STAGE(value, ranges), read through
-// INDEX.
+// END(STORE(INDEX(memory, place), value), ranges). A value that is materialised is STAGE(value, ranges), read
+// through INDEX.
 UOp to_ranges(const Plan& plan);
 
 }  // namespace quern

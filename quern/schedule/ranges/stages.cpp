@@ -34,7 +34,7 @@ bool is_cheap(const UOp& value) {
   return ops <= kCheapOps && loads <= kCheapLoads;
 }
 
-// Reads of what need not be kept.
+// Reads of what need not be materialised.
 UOp inline_stage(const UOp& index, const UOp& stage) {
   const StageArg& arg = stage.arg().stage();
   const UOp& value = stage.src(0);
@@ -93,10 +93,10 @@ class Stores {
       return UOp::make(Op::INDEX, u.dtype(), {sources[0], with_stores(place)});
     }
     if (u.op() == Op::AFTER) {  // effects that turned out to be none
-      UOps kept{sources[0]};
+      UOps left{sources[0]};
       for (size_t i = 1; i < sources.size(); i++)
-        if (sources[i].op() != Op::NOOP) kept.push_back(sources[i]);
-      return kept.size() == 1 ? kept[0] : u.with_src(kept);
+        if (sources[i].op() != Op::NOOP) left.push_back(sources[i]);
+      return left.size() == 1 ? left[0] : u.with_src(left);
     }
     if (u.op() != Op::STAGE) return u.with_src(sources);
     const StageArg& arg = u.arg().stage();

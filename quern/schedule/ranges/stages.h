@@ -6,7 +6,7 @@
 
 namespace quern {
 
-extern const Rules stage_folding;  // constants, copies of memory, and what became cheap are not kept
+extern const Rules stage_folding;  // constants, copies of memory, and what became cheap are not materialised
 
 // STAGE to memory with a STORE into it: AFTER(BUFFER, END(STORE)) or, in LOCAL memory, with a BARRIER.
 UOp stages_to_stores(const UOp& sink);

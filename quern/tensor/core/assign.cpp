@@ -19,15 +19,15 @@ bool names_memory(const UOp& u) {
 }
 
 // Whether each element of the view is a place in memory of its own, in order or with padding between them.
-enum class Place { memory, repeated, padded, computed };
-Place place_of(const UOp& view) {
+enum class ViewKind { memory, repeated, padded, computed };
+ViewKind kind_of_view(const UOp& view) {
   bool expanded = false, padded = false;
   for (const UOp* u = &view; is_view(*u); u = &u->src(0)) {
     expanded = expanded || u->op() == Op::EXPAND;
     padded = padded || u->op() == Op::PAD;
   }
-  if (!names_memory(viewed_by(view))) return Place::computed;
-  return expanded ? Place::repeated : padded ? Place::padded : Place::memory;
+  if (!names_memory(viewed_by(view))) return ViewKind::computed;
+  return expanded ? ViewKind::repeated : padded ? ViewKind::padded : ViewKind::memory;
 }
 
 // The same view of what is in memory: without what reads its bits as another dtype, or ends gradients.
@@ -90,11 +90,11 @@ UOp new_memory_like(const char* who, const Tensor& x, DType dtype) {
   return sharded(new_memory(who, dtype, part_sizes(value.shape(), sharding), device), sharding);
 }
 
-Tensor beside_parts(const Tensor& made, const Tensor& x, const Made& where) {
-  if (!where.device.empty() || x.devices().size() < 2) return made;
+Tensor beside_parts(const Tensor& options, const Tensor& x, const TensorOptions& where) {
+  if (!where.device.empty() || x.devices().size() < 2) return options;
   const UOp value = x.uop();
   const Sharding sharding = Shardings(value)[value];
-  return made.shard(x.devices(), sharding.cut() ? std::optional(sharding.axis) : std::nullopt);
+  return options.shard(x.devices(), sharding.cut() ? std::optional(sharding.axis) : std::nullopt);
 }
 
 namespace {
@@ -123,27 +123,27 @@ void assign_view(const char* who, const UOp& view, const Operand& value) {
   if (!is_file && !from.empty() && !to.empty() && from != to)
     throw Error(fmt::format("{}: the value is on {}, the tensor on {}; move it with to()", who,
                             fmt::join(from, "+"), fmt::join(to, "+")));
-  const Place place = place_of(view);
-  if (place == Place::repeated)
+  const ViewKind place = kind_of_view(view);
+  if (place == ViewKind::repeated)
     throw Error(
         fmt::format("{}: the tensor is an expanded view: several of its elements are one place in memory; "
                     "clone() it first",
                     who));
-  QUERN_CHECK(place != Place::computed, "assignment to a value that has no memory");
+  QUERN_CHECK(place != ViewKind::computed, "assignment to a value that has no memory");
   const UOp base = viewed_by(view);
   if (is_file) return replace_views(base, quern::after(base, UOps{written_to_disk(who, view, base, stored)}));
   const UOp target = places_of(view);
   UOp written = stored.uop();
   if (!same(without_detach(view), view)) written = quern::detach(written);
   if (written.dtype() != base.dtype()) written = written.bitcast(base.dtype());
-  const UOp effect = place == Place::memory ? quern::store(target, written)
-                                            : quern::store(base, written_through(target, base, written));
+  const UOp effect = place == ViewKind::memory ? quern::store(target, written)
+                                               : quern::store(base, written_through(target, base, written));
   replace_views(base, quern::after(base, UOps{effect}));
 }
 
-bool is_writable(const UOp& view) { return place_of(view) == Place::memory; }
+bool is_writable(const UOp& view) { return kind_of_view(view) == ViewKind::memory; }
 
-bool has_memory(const UOp& view) { return place_of(view) != Place::computed; }
+bool has_memory(const UOp& view) { return kind_of_view(view) != ViewKind::computed; }
 
 void share_memory(const char* who, const Tensor& x) {
   const UOp mine = x.uop();

@@ -17,7 +17,7 @@ UOp new_memory(const char* who, DType dtype, const UOps& sizes, const UOp& devic
 UOp new_memory_like(const char* who, const Tensor& x, DType dtype);
 // What was made in the shape of x, where x is on several devices, unless another place was asked for: cut as
 // x is.
-Tensor beside_parts(const Tensor& made, const Tensor& x, const Made& where);
+Tensor beside_parts(const Tensor& options, const Tensor& x, const TensorOptions& where);
 Tensor in_new_memory(const char* who, const Tensor& x);  // x stored into a buffer of its own
 Tensor zeros_beside(const Tensor& x, DType dtype);       // in memory that is where x is, in the same parts
 

@@ -96,7 +96,7 @@ std::vector<Tensor> custom_kernel(const std::vector<Tensor>& arguments, const Ke
   results.reserve(memory.size());
   for (size_t i = 0; i < memory.size(); i++) {
     // What is only read stays what it is, but is no view of the argument: later assignments are not seen.
-    const UOp now = written[i] ? quern::after(memory[i], UOps{call}) : told_apart(memory[i]);
+    const UOp now = written[i] ? quern::after(memory[i], UOps{call}) : with_new_identity(memory[i]);
     results.emplace_back(quern::reshape(now, sizes_of(shapes[i])));
   }
   return results;

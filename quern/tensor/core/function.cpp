@@ -83,7 +83,7 @@ std::vector<Tensor> called(const std::vector<Tensor>& arguments, const std::vect
   return from_call;
 }
 
-int64_t memory_mark() { return told_apart(UOp::index(0)).src(0).arg().integer(); }
+int64_t memory_mark() { return with_new_identity(UOp::index(0)).src(0).arg().integer(); }
 
 std::vector<Tensor> call_function(const TensorFunction& function, const std::vector<Tensor>& arguments,
                                   const FunctionSettings& settings) {

@@ -10,7 +10,7 @@
 #include "quern/base/fork.h"
 #include "quern/ir/shape/movement.h"
 #include "quern/ir/shape/sharding.h"
-#include "quern/tensor/core/unsaid.h"
+#include "quern/tensor/core/default_gradient.h"
 
 namespace quern {
 
@@ -234,7 +234,7 @@ std::vector<std::weak_ptr<TensorState>> states_made_inside(uint64_t number) {
   return result;
 }
 
-std::vector<std::shared_ptr<TensorState>> states_unsaid() {
+std::vector<std::shared_ptr<TensorState>> states_with_default_gradient() {
   std::vector<std::shared_ptr<TensorState>> result;
   Live& live = Live::instance();
   const std::lock_guard guard(live.lock);
@@ -277,7 +277,7 @@ class NewMemory {
     if (memory.op() != Op::BUFFER || viewed_by(before).op() == Op::AFTER) return now;
     if (owners_.emplace(memory, family).first->second == family) return now;
     UOp& other = others_[memory][family];
-    if (!other) other = told_apart(memory);
+    if (!other) other = with_new_identity(memory);
     return moved_to(*views_over(now, memory), other);
   }
 

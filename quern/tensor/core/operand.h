@@ -156,18 +156,19 @@ constexpr DType dtype_of() {
 Const item_as(const Tensor& tensor, DType asked);
 
 template <class Element>
-Tensor Tensor::from(const std::vector<Element>& values, std::optional<Shape> shape, const Made& made) {
+Tensor Tensor::from(const std::vector<Element>& values, std::optional<Shape> shape,
+                    const TensorOptions& options) {
   if (!shape) shape = Shape{Dim(values.size())};
   Tensor made_of = [&] {
     if constexpr (std::is_same_v<Element, bool>) {  // packed: not bytes
       const std::vector<unsigned char> bytes(values.begin(), values.end());
-      return from_bytes(bytes.data(), bytes.size(), *shape, dtypes::bool_, made.device);
+      return from_bytes(bytes.data(), bytes.size(), *shape, dtypes::bool_, options.device);
     } else {
       return from_bytes(values.data(), values.size() * sizeof(Element), *shape, dtype_of<Element>(),
-                        made.device);
+                        options.device);
     }
   }();
-  return made.dtype ? made_of.cast(*made.dtype) : made_of;
+  return options.dtype ? made_of.cast(*options.dtype) : made_of;
 }
 
 template <class Element>

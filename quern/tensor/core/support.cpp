@@ -58,7 +58,9 @@ std::string device_name(const char* who, const std::string& given) {
   return kind + ":" + detail;
 }
 
-Tensor placed(const Tensor& x, const Made& made) { return made.device.empty() ? x : x.to(made.device); }
+Tensor placed(const Tensor& x, const TensorOptions& options) {
+  return options.device.empty() ? x : x.to(options.device);
+}
 
 Shape checked_shape(const char* who, const Shape& shape) {
   wide elements = 1;
@@ -210,7 +212,7 @@ Tensor broadcast_to(const char* who, const Tensor& x, const Shape& shape) {
 Tensor own_value(const Tensor& result, const Tensor& given) {
   const UOp u = result.uop(), &base = viewed_by(u);
   if (!same(base, viewed_by(given.uop()))) return result;
-  return Tensor(base.is_const() ? full(u.shape(), told_apart(base)) : told_apart(u));
+  return Tensor(base.is_const() ? full(u.shape(), with_new_identity(base)) : with_new_identity(u));
 }
 
 Tensor number(const Operand& value, DType dtype, const Shape& shape) {

@@ -39,7 +39,7 @@ Tensor part(const Tensor& x, int64_t axis, const Dim& begin, const Dim& end);  /
 // The one name of a device, by its form: the kind in capitals, no number for the first. Paths stay as they
 // are.
 std::string device_name(const char* who, const std::string& given);
-Tensor placed(const Tensor& x, const Made& made);  // on the device that was asked for, if one was
+Tensor placed(const Tensor& x, const TensorOptions& options);  // on the device that was asked for, if one was
 
 // ---- Broadcasting and dtypes
 Shape broadcast_shape(const char* who, const std::vector<Tensor>& tensors);

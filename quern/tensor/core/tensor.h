@@ -20,10 +20,10 @@
 
 namespace quern {
 
-class Operand;  // a tensor or a number
-struct Index;   // what may stand between the brackets of x[...]
-class View;     // x[...]: read as a tensor, or assigned to
-struct Made {   // where and as what a tensor is made; none: the defaults
+class Operand;          // a tensor or a number
+struct Index;           // what may stand between the brackets of x[...]
+class View;             // x[...]: read as a tensor, or assigned to
+struct TensorOptions {  // where and as what a tensor is made; none: the defaults
   std::optional<DType> dtype = {};
   std::string device = {};
 };
@@ -67,26 +67,27 @@ class Tensor {
   }
 
   // ---- Making
-  static Tensor empty(const Shape& shape, const Made& made = {});
-  static Tensor full(const Shape& shape, const Operand& value, const Made& made = {});
-  static Tensor zeros(const Shape& shape, const Made& made = {});
-  static Tensor ones(const Shape& shape, const Made& made = {});
+  static Tensor empty(const Shape& shape, const TensorOptions& options = {});
+  static Tensor full(const Shape& shape, const Operand& value, const TensorOptions& options = {});
+  static Tensor zeros(const Shape& shape, const TensorOptions& options = {});
+  static Tensor ones(const Shape& shape, const TensorOptions& options = {});
   // Numbers. If no dtype is asked for: the default integer, or int64 where that does not hold them, of
   // integers.
-  static Tensor arange(const Operand& stop, const Made& made = {});
+  static Tensor arange(const Operand& stop, const TensorOptions& options = {});
   static Tensor arange(const Operand& start, const Operand& stop);
-  static Tensor arange(const Operand& start, const Operand& stop, const Operand& step, const Made& made = {});
-  static Tensor linspace(double start, double stop, int64_t steps, const Made& made = {});
-  static Tensor eye(int64_t rows, std::optional<int64_t> columns = {}, const Made& made = {});
+  static Tensor arange(const Operand& start, const Operand& stop, const Operand& step,
+                       const TensorOptions& options = {});
+  static Tensor linspace(double start, double stop, int64_t steps, const TensorOptions& options = {});
+  static Tensor eye(int64_t rows, std::optional<int64_t> columns = {}, const TensorOptions& options = {});
   static std::vector<Tensor> meshgrid(const std::vector<Tensor>& axes, const std::string& indexing = "ij");
   // Its value, as a tensor of no axes; of int64 where the default integer does not hold its bounds.
   static Tensor from_dim(const Dim& dim, std::optional<DType> dtype = {});
-  Tensor empty_like(const Made& made = {}) const;
-  Tensor full_like(const Operand& value, const Made& made = {}) const;
-  Tensor zeros_like(const Made& made = {}) const;
-  Tensor ones_like(const Made& made = {}) const;
-  Tensor rand_like(const Made& made = {}) const;
-  Tensor randn_like(const Made& made = {}) const;
+  Tensor empty_like(const TensorOptions& options = {}) const;
+  Tensor full_like(const Operand& value, const TensorOptions& options = {}) const;
+  Tensor zeros_like(const TensorOptions& options = {}) const;
+  Tensor ones_like(const TensorOptions& options = {}) const;
+  Tensor rand_like(const TensorOptions& options = {}) const;
+  Tensor randn_like(const TensorOptions& options = {}) const;
   Tensor one_hot(std::optional<int64_t> classes = {}) const;  // without a number: as many as its values need
   Tensor tril(const Dim& diagonal = 0) const;
   Tensor triu(const Dim& diagonal = 0) const;
@@ -94,17 +95,20 @@ class Tensor {
 
   // Random numbers: Threefry, the same on every device; see random.cpp.
   static void manual_seed(uint64_t seed = 0);
-  static Tensor random_bits(const Shape& shape, const Made& made = {});  // uint32 or uint64
-  static Tensor rand(const Shape& shape, const Made& made = {});         // in [0, 1)
-  static Tensor randn(const Shape& shape, const Made& made = {});
-  static Tensor randint(const Shape& shape, int64_t low = 0, int64_t high = 10, const Made& made = {});
-  static Tensor normal(const Shape& shape, double mean = 0, double std = 1, const Made& made = {});
-  static Tensor uniform(const Shape& shape, double low = 0, double high = 1, const Made& made = {});
-  static Tensor scaled_uniform(const Shape& shape, const Made& made = {});
-  static Tensor glorot_uniform(const Shape& shape, const Made& made = {});
-  static Tensor kaiming_uniform(const Shape& shape, double a = 0.01, const Made& made = {});
-  static Tensor kaiming_normal(const Shape& shape, double a = 0.01, const Made& made = {});
-  static Tensor randperm(int64_t n, const Made& made = {});
+  static Tensor random_bits(const Shape& shape, const TensorOptions& options = {});  // uint32 or uint64
+  static Tensor rand(const Shape& shape, const TensorOptions& options = {});         // in [0, 1)
+  static Tensor randn(const Shape& shape, const TensorOptions& options = {});
+  static Tensor randint(const Shape& shape, int64_t low = 0, int64_t high = 10,
+                        const TensorOptions& options = {});
+  static Tensor normal(const Shape& shape, double mean = 0, double std = 1,
+                       const TensorOptions& options = {});
+  static Tensor uniform(const Shape& shape, double low = 0, double high = 1,
+                        const TensorOptions& options = {});
+  static Tensor scaled_uniform(const Shape& shape, const TensorOptions& options = {});
+  static Tensor glorot_uniform(const Shape& shape, const TensorOptions& options = {});
+  static Tensor kaiming_uniform(const Shape& shape, double a = 0.01, const TensorOptions& options = {});
+  static Tensor kaiming_normal(const Shape& shape, double a = 0.01, const TensorOptions& options = {});
+  static Tensor randperm(int64_t n, const TensorOptions& options = {});
   Tensor multinomial(int64_t samples = 1, bool replacement = false) const;
   Tensor dropout(double p = 0.5, std::optional<bool> training = {}) const;  // none: as is_training() says
 
@@ -117,7 +121,7 @@ class Tensor {
                           DType dtype = dtypes::uint8);
   template <class Element>
   static Tensor from(const std::vector<Element>& values, std::optional<Shape> shape = {},
-                     const Made& made = {});
+                     const TensorOptions& options = {});
 
   // ---- Shape
   Tensor reshape(const Shape& shape) const;  // one size may be -1

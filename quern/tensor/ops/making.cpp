@@ -19,62 +19,66 @@ DType checked_dtype(const char* who, DType dtype) {
 }
 
 // A constant has no device; one that is asked for by name is a copy there.
-Tensor constant(const char* who, const Shape& shape, const Operand& value, DType dtype, const Made& made) {
+Tensor constant(const char* who, const Shape& shape, const Operand& value, DType dtype,
+                const TensorOptions& options) {
   detail::checked_shape(who, shape);
-  const UOp number = told_apart(value.constant(made.dtype ? checked_dtype(who, *made.dtype) : dtype));
-  return detail::placed(Tensor(quern::full(sizes_of(shape), number)), made);
+  const UOp number =
+      with_new_identity(value.constant(options.dtype ? checked_dtype(who, *options.dtype) : dtype));
+  return detail::placed(Tensor(quern::full(sizes_of(shape), number)), options);
 }
 
 // Two tensors that a user makes alike are two: gradients and assignments tell them apart.
-Tensor made_of(const Tensor& value, const Made& made) {
-  return detail::placed(Tensor(told_apart(value.uop())), made);
+Tensor made_of(const Tensor& value, const TensorOptions& options) {
+  return detail::placed(Tensor(with_new_identity(value.uop())), options);
 }
 
 }  // namespace
 
-Tensor Tensor::empty(const Shape& shape, const Made& made) {
-  const DType dtype = checked_dtype("empty", made.dtype.value_or(default_float()));
+Tensor Tensor::empty(const Shape& shape, const TensorOptions& options) {
+  const DType dtype = checked_dtype("empty", options.dtype.value_or(default_float()));
   const UOp device =
-      device_node(made.device.empty() ? default_device() : detail::device_name("empty", made.device));
+      device_node(options.device.empty() ? default_device() : detail::device_name("empty", options.device));
   return Tensor(detail::new_memory("empty", dtype, sizes_of(shape), device));
 }
 
-Tensor Tensor::full(const Shape& shape, const Operand& value, const Made& made) {
-  if (!value.is_tensor()) return constant("full", shape, value, value.dtype(), made);
+Tensor Tensor::full(const Shape& shape, const Operand& value, const TensorOptions& options) {
+  if (!value.is_tensor()) return constant("full", shape, value, value.dtype(), options);
   detail::checked_shape("full", shape);
-  const Tensor x = made.dtype ? value.tensor().cast(*made.dtype) : value.tensor();
-  return detail::placed(detail::broadcast_to("full", x, shape), made);
+  const Tensor x = options.dtype ? value.tensor().cast(*options.dtype) : value.tensor();
+  return detail::placed(detail::broadcast_to("full", x, shape), options);
 }
-Tensor Tensor::zeros(const Shape& shape, const Made& made) {
-  return constant("zeros", shape, 0, default_float(), made);
+Tensor Tensor::zeros(const Shape& shape, const TensorOptions& options) {
+  return constant("zeros", shape, 0, default_float(), options);
 }
-Tensor Tensor::ones(const Shape& shape, const Made& made) {
-  return constant("ones", shape, 1, default_float(), made);
+Tensor Tensor::ones(const Shape& shape, const TensorOptions& options) {
+  return constant("ones", shape, 1, default_float(), options);
 }
 
-Tensor Tensor::empty_like(const Made& made) const {
-  if (made.device.empty() && devices().size() > 1)
+Tensor Tensor::empty_like(const TensorOptions& options) const {
+  if (options.device.empty() && devices().size() > 1)
     return Tensor(detail::new_memory_like("empty_like", *this,
-                                          checked_dtype("empty_like", made.dtype.value_or(dtype()))));
-  return empty(shape(), {made.dtype.value_or(dtype()), made.device.empty() ? device() : made.device});
+                                          checked_dtype("empty_like", options.dtype.value_or(dtype()))));
+  return empty(shape(),
+               {options.dtype.value_or(dtype()), options.device.empty() ? device() : options.device});
 }
-Tensor Tensor::full_like(const Operand& value, const Made& made) const {
-  return detail::beside_parts(full(shape(), value, {made.dtype.value_or(dtype()), made.device}), *this, made);
+Tensor Tensor::full_like(const Operand& value, const TensorOptions& options) const {
+  return detail::beside_parts(full(shape(), value, {options.dtype.value_or(dtype()), options.device}), *this,
+                              options);
 }
-Tensor Tensor::zeros_like(const Made& made) const { return full_like(0, made); }
-Tensor Tensor::ones_like(const Made& made) const { return full_like(1, made); }
+Tensor Tensor::zeros_like(const TensorOptions& options) const { return full_like(0, options); }
+Tensor Tensor::ones_like(const TensorOptions& options) const { return full_like(1, options); }
 
 namespace {
 
 double as_double(const Operand& number) { return number.constant(dtypes::float64).value().as_float(); }
 
 // start, start + step, ... n of them, as integers: exact.
-Tensor counted(wide start, wide step, wide n, std::optional<DType> asked, const Made& made) {
+Tensor counted(wide start, wide step, wide n, std::optional<DType> asked, const TensorOptions& options) {
   if (n > (wide{1} << 50)) throw ShapeError(fmt::format("arange: {} elements are too many", to_string(n)));
   const wide last = start + (n - 1) * step, least = std::min(start, last), most = std::max(start, last);
   const auto holds = [&](DType dtype) { return n == 0 || (fits(dtype, least) && fits(dtype, most)); };
   const DType dtype = asked.value_or(holds(default_int()) ? default_int() : dtypes::int64);
-  if (n == 0) return detail::placed(Tensor::zeros({0}, {.dtype = dtype}), made);
+  if (n == 0) return detail::placed(Tensor::zeros({0}, {.dtype = dtype}), options);
   if (dtype.is_int() || dtype.is_bool())
     for (const wide end : {start, last})
       if (!fits(dtype, end))
@@ -86,15 +90,18 @@ Tensor counted(wide start, wide step, wide n, std::optional<DType> asked, const 
   const Tensor i = detail::iota(static_cast<int64_t>(n), computed);
   const Tensor far(UOp::constant(computed, wrap(computed, step))),
       first(UOp::constant(computed, wrap(computed, start)));
-  return made_of((i * far + first).cast(dtype), made);
+  return made_of((i * far + first).cast(dtype), options);
 }
 
 }  // namespace
 
-Tensor Tensor::arange(const Operand& stop, const Made& made) { return arange(0, stop, 1, made); }
+Tensor Tensor::arange(const Operand& stop, const TensorOptions& options) {
+  return arange(0, stop, 1, options);
+}
 Tensor Tensor::arange(const Operand& start, const Operand& stop) { return arange(start, stop, 1); }
 
-Tensor Tensor::arange(const Operand& start, const Operand& stop, const Operand& step, const Made& made) {
+Tensor Tensor::arange(const Operand& start, const Operand& stop, const Operand& step,
+                      const TensorOptions& options) {
   for (const Operand* number : {&start, &stop, &step})
     if (number->is_tensor())
       throw ValueError(
@@ -103,12 +110,12 @@ Tensor Tensor::arange(const Operand& start, const Operand& stop, const Operand& 
   if (!std::isfinite(first) || !std::isfinite(end) || !std::isfinite(by))
     throw ValueError(fmt::format("arange: start {}, stop {} and step {} must be finite", first, end, by));
   if (by == 0) throw ValueError("arange: the step is 0");
-  const auto asked = made.dtype ? std::optional(checked_dtype("arange", *made.dtype)) : std::nullopt;
+  const auto asked = options.dtype ? std::optional(checked_dtype("arange", *options.dtype)) : std::nullopt;
   if (!start.is_float() && !stop.is_float() && !step.is_float()) {
     const auto integer = [](const Operand& n) { return n.is_bool() ? wide{as_double(n) != 0} : n.integer(); };
     const wide from = integer(start), to = integer(stop), d = integer(step);
     const wide distance = d > 0 ? to - from : from - to, length = d > 0 ? d : -d;
-    return counted(from, d, distance > 0 ? (distance + length - 1) / length : 0, asked, made);
+    return counted(from, d, distance > 0 ? (distance + length - 1) / length : 0, asked, options);
   }
   const double steps = std::ceil((end - first) / by);
   if (steps > 1e15) throw ShapeError(fmt::format("arange: {} elements are too many", steps));
@@ -117,40 +124,40 @@ Tensor Tensor::arange(const Operand& start, const Operand& stop, const Operand& 
   const bool whole = std::trunc(first) == first && std::trunc(by) == by && std::trunc(end) == end &&
                      std::abs(first) <= kExact && std::abs(end) <= kExact && std::abs(by) <= kExact;
   const DType dtype = asked.value_or(whole ? default_int() : default_float());
-  if (whole) return counted(static_cast<wide>(first), static_cast<wide>(by), n, dtype, made);
+  if (whole) return counted(static_cast<wide>(first), static_cast<wide>(by), n, dtype, options);
   if (!dtype.is_float())
     throw DTypeError(fmt::format("arange: start {} and step {} are not integers, {} is asked for", first, by,
                                  dtype.name()));
-  if (n == 0) return detail::placed(zeros({0}, {.dtype = dtype}), made);
+  if (n == 0) return detail::placed(zeros({0}, {.dtype = dtype}), options);
   const DType computed = dtype.bits() >= 32 ? dtype : dtypes::float32;
-  return made_of((detail::iota(n, computed) * by + first).cast(dtype), made);
+  return made_of((detail::iota(n, computed) * by + first).cast(dtype), options);
 }
 
-Tensor Tensor::linspace(double start, double stop, int64_t steps, const Made& made) {
+Tensor Tensor::linspace(double start, double stop, int64_t steps, const TensorOptions& options) {
   if (steps < 0) throw ShapeError(fmt::format("linspace: {} steps; there must be 0 or more", steps));
-  const DType dtype = checked_dtype("linspace", made.dtype.value_or(default_float()));
+  const DType dtype = checked_dtype("linspace", options.dtype.value_or(default_float()));
   if (dtype.is_bool()) throw DTypeError("linspace: bool is not a number");
-  if (steps == 0) return detail::placed(zeros({0}, {.dtype = dtype}), made);
-  if (steps == 1) return detail::placed(full({1}, start, {.dtype = dtypes::float64}).cast(dtype), made);
+  if (steps == 0) return detail::placed(zeros({0}, {.dtype = dtype}), options);
+  if (steps == 1) return detail::placed(full({1}, start, {.dtype = dtypes::float64}).cast(dtype), options);
   constexpr double kExact = 0x1p24;  // integers of float32
   const bool is_wide = !dtype.is_float() && std::max(std::abs(start), std::abs(stop)) > kExact;
   const DType computed = dtype == dtypes::float64 || is_wide ? dtypes::float64 : dtypes::float32;
   const Tensor i = detail::iota(steps, computed);
   // The last is `stop` itself, not what the steps add up to.
   const Tensor even = i * ((stop - start) / static_cast<double>(steps - 1)) + start;
-  return made_of(i.eq(static_cast<double>(steps - 1)).where(stop, even).cast(dtype), made);
+  return made_of(i.eq(static_cast<double>(steps - 1)).where(stop, even).cast(dtype), options);
 }
 
-Tensor Tensor::eye(int64_t rows, std::optional<int64_t> columns, const Made& made) {
+Tensor Tensor::eye(int64_t rows, std::optional<int64_t> columns, const TensorOptions& options) {
   const int64_t n = rows, m = columns.value_or(rows);
   if (n < 0 || m < 0) throw ShapeError(fmt::format("eye: {} rows and {} columns must not be negative", n, m));
-  const DType dtype = checked_dtype("eye", made.dtype.value_or(default_float()));
-  if (n == 0 || m == 0) return detail::placed(zeros({n, m}, {.dtype = dtype}), made);
+  const DType dtype = checked_dtype("eye", options.dtype.value_or(default_float()));
+  if (n == 0 || m == 0) return detail::placed(zeros({n, m}, {.dtype = dtype}), options);
   // Rows of one 1 and n zeros, read in rows that are one shorter: the 1 moves to the right.
   const Tensor ones = Tensor::ones({n, 1}, {.dtype = dtype}).pad_axes({{0, 0}, {0, n}}, 0);
   const Tensor square = ones.reshape({n * (n + 1)}).shrink({{{0, n * n}}}).reshape({n, n});
-  if (m <= n) return detail::placed(square.shrink({std::nullopt, {{0, m}}}), made);
-  return detail::placed(square.pad_axes({{0, 0}, {0, m - n}}, 0), made);
+  if (m <= n) return detail::placed(square.shrink({std::nullopt, {{0, m}}}), options);
+  return detail::placed(square.pad_axes({{0, 0}, {0, m - n}}, 0), options);
 }
 
 std::vector<Tensor> Tensor::meshgrid(const std::vector<Tensor>& axes, const std::string& indexing) {

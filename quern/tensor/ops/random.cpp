@@ -80,8 +80,8 @@ int64_t elements(const char* who, const Shape& shape) {
   return n;
 }
 
-DType float_asked(const char* who, const Made& made) {
-  const DType dtype = made.dtype.value_or(default_float());
+DType float_asked(const char* who, const TensorOptions& options) {
+  const DType dtype = options.dtype.value_or(default_float());
   if (!dtype.is_float() || dtype.lanes() != 1)
     throw DTypeError(fmt::format("{}: needs a float type, given {}", who, dtype.name()));
   return dtype;
@@ -143,39 +143,39 @@ void Tensor::manual_seed(uint64_t seed) {
   generator().state = {key_of(seed), 0};
 }
 
-Tensor Tensor::random_bits(const Shape& shape, const Made& made) {
-  const DType dtype = made.dtype.value_or(dtypes::uint32);
+Tensor Tensor::random_bits(const Shape& shape, const TensorOptions& options) {
+  const DType dtype = options.dtype.value_or(dtypes::uint32);
   if (dtype != dtypes::uint32 && dtype != dtypes::uint64)
     throw DTypeError(fmt::format("random_bits: needs uint32 or uint64, given {}", dtype.name()));
-  return detail::placed(drawn_bits("random_bits", shape, dtype).reshape(shape), made);
+  return detail::placed(drawn_bits("random_bits", shape, dtype).reshape(shape), options);
 }
 
-Tensor Tensor::rand(const Shape& shape, const Made& made) {
-  return detail::placed(uniform_floats("rand", shape, float_asked("rand", made)), made);
+Tensor Tensor::rand(const Shape& shape, const TensorOptions& options) {
+  return detail::placed(uniform_floats("rand", shape, float_asked("rand", options)), options);
 }
-Tensor Tensor::uniform(const Shape& shape, double low, double high, const Made& made) {
-  const DType dtype = made.dtype.value_or(default_float()),
+Tensor Tensor::uniform(const Shape& shape, double low, double high, const TensorOptions& options) {
+  const DType dtype = options.dtype.value_or(default_float()),
               floats = dtype.is_float() ? dtype : default_float();
   const Tensor r = uniform_floats("uniform", shape, floats.bits() > 32 ? floats : dtypes::float32);
   return detail::placed(((r * (high - low)).cast(dtype) + low).cast(dtype),
-                        made);  // integers: cut off, then moved
+                        options);  // integers: cut off, then moved
 }
 
 // Box and Muller: two uniform numbers make one normal number. 1 - u is never 0.
-Tensor Tensor::randn(const Shape& shape, const Made& made) {
-  const DType dtype = float_asked("randn", made);
+Tensor Tensor::randn(const Shape& shape, const TensorOptions& options) {
+  const DType dtype = float_asked("randn", options);
   const std::vector<Tensor> u = uniform_sets("randn", shape, detail::sum_dtype(dtype), 2);
   const Tensor angle = u[0] * (2 * std::numbers::pi), radius = ((1 - u[1]).log() * -2).sqrt();
-  return detail::placed((angle.cos() * radius).cast(dtype), made);
+  return detail::placed((angle.cos() * radius).cast(dtype), options);
 }
-Tensor Tensor::normal(const Shape& shape, double mean, double std, const Made& made) {
+Tensor Tensor::normal(const Shape& shape, double mean, double std, const TensorOptions& options) {
   if (std < 0) throw ValueError(fmt::format("normal: the standard deviation {} is negative", std));
-  return randn(shape, made) * std + mean;
+  return randn(shape, options) * std + mean;
 }
 
-Tensor Tensor::randint(const Shape& shape, int64_t low, int64_t high, const Made& made) {
+Tensor Tensor::randint(const Shape& shape, int64_t low, int64_t high, const TensorOptions& options) {
   if (low >= high) throw ValueError(fmt::format("randint: low {} must be below high {}", low, high));
-  const DType dtype = made.dtype.value_or(default_int());
+  const DType dtype = options.dtype.value_or(default_int());
   if (!dtype.is_int() || dtype.is_index())
     throw DTypeError(fmt::format("randint: needs an integer type, given {}", dtype.name()));
   make_const(dtype, low), make_const(dtype, wide{high} - 1);  // both must be values of it
@@ -183,45 +183,47 @@ Tensor Tensor::randint(const Shape& shape, int64_t low, int64_t high, const Made
   if (range <= kFew) {
     const DType floats = default_float().bits() > 32 ? default_float() : dtypes::float32;
     const Tensor r = uniform_floats("randint", shape, floats) * static_cast<double>(range);
-    return detail::placed(r.cast(dtype) + detail::number(wide{low}, dtype, {}), made);
+    return detail::placed(r.cast(dtype) + detail::number(wide{low}, dtype, {}), options);
   }
   // A remainder of 64 random bits: the bias is below high - low in 2^64.
   const Tensor bits = drawn_bits("randint", shape, dtypes::uint64).reshape(shape);
   const Tensor offset = bits.mod(detail::number(wide{range}, dtypes::uint64, {}));
   return detail::placed(
-      (offset + detail::number(wide{static_cast<uint64_t>(low)}, dtypes::uint64, {})).cast(dtype), made);
+      (offset + detail::number(wide{static_cast<uint64_t>(low)}, dtypes::uint64, {})).cast(dtype), options);
 }
 
-Tensor Tensor::rand_like(const Made& made) const {
-  return detail::beside_parts(rand(shape(), {made.dtype.value_or(dtype()), made.device}), *this, made);
+Tensor Tensor::rand_like(const TensorOptions& options) const {
+  return detail::beside_parts(rand(shape(), {options.dtype.value_or(dtype()), options.device}), *this,
+                              options);
 }
-Tensor Tensor::randn_like(const Made& made) const {
-  return detail::beside_parts(randn(shape(), {made.dtype.value_or(dtype()), made.device}), *this, made);
+Tensor Tensor::randn_like(const TensorOptions& options) const {
+  return detail::beside_parts(randn(shape(), {options.dtype.value_or(dtype()), options.device}), *this,
+                              options);
 }
 
-Tensor Tensor::scaled_uniform(const Shape& shape, const Made& made) {
+Tensor Tensor::scaled_uniform(const Shape& shape, const TensorOptions& options) {
   const int64_t n = elements("scaled_uniform", shape);
-  return uniform(shape, -1, 1, made) * (n > 0 ? 1 / std::sqrt(static_cast<double>(n)) : 0.0);
+  return uniform(shape, -1, 1, options) * (n > 0 ? 1 / std::sqrt(static_cast<double>(n)) : 0.0);
 }
-Tensor Tensor::glorot_uniform(const Shape& shape, const Made& made) {
+Tensor Tensor::glorot_uniform(const Shape& shape, const TensorOptions& options) {
   const double in = inputs("glorot_uniform", shape), out = static_cast<double>(shape[0].value());
   const double bound = std::sqrt(6 / (in + out));
-  return uniform(shape, -bound, bound, made);
+  return uniform(shape, -bound, bound, options);
 }
-Tensor Tensor::kaiming_uniform(const Shape& shape, double a, const Made& made) {
+Tensor Tensor::kaiming_uniform(const Shape& shape, double a, const TensorOptions& options) {
   const double bound = std::sqrt(6 / (1 + a * a) / inputs("kaiming_uniform", shape));
-  return uniform(shape, -bound, bound, made);
+  return uniform(shape, -bound, bound, options);
 }
-Tensor Tensor::kaiming_normal(const Shape& shape, double a, const Made& made) {
-  return normal(shape, 0, std::sqrt(2 / (1 + a * a) / inputs("kaiming_normal", shape)), made);
+Tensor Tensor::kaiming_normal(const Shape& shape, double a, const TensorOptions& options) {
+  return normal(shape, 0, std::sqrt(2 / (1 + a * a) / inputs("kaiming_normal", shape)), options);
 }
 
-Tensor Tensor::randperm(int64_t n, const Made& made) {
+Tensor Tensor::randperm(int64_t n, const TensorOptions& options) {
   if (n < 0) throw ValueError(fmt::format("randperm: {} elements; there must be 0 or more", n));
   if (n > int64_t{1} << 30)
     throw ValueError(fmt::format("randperm: {} elements; there must be at most 2^30", n));
   const Tensor keys = n <= kFew ? rand({n}, {dtypes::float32}) : random_bits({n});
-  return detail::placed(keys.argsort().cast(made.dtype.value_or(detail::place_dtype(n))), made);
+  return detail::placed(keys.argsort().cast(options.dtype.value_or(detail::place_dtype(n))), options);
 }
 
 Tensor Tensor::multinomial(int64_t samples, bool replacement) const {

@@ -83,9 +83,9 @@ Tensor first_of(const char* who, const Tensor& x, const Axes& axes) {
 }
 
 // The place of the first element that equals the extreme, or is NaN.
-Tensor place_of(const char* who, const Tensor& x, Op op, std::optional<int64_t> axis, bool keepdim) {
+Tensor index_of_extreme(const char* who, const Tensor& x, Op op, std::optional<int64_t> axis, bool keepdim) {
   if (!axis || (x.ndim() == 0 && detail::reduced_axes(who, *axis, 0).empty())) {
-    const Tensor place = place_of(who, x.flatten(), op, 0, false);
+    const Tensor place = index_of_extreme(who, x.flatten(), op, 0, false);
     return keepdim ? place.reshape(Shape(static_cast<size_t>(x.ndim()), Dim(1))) : place;
   }
   const int64_t at = resolve_axis(who, *axis, x.ndim());
@@ -164,10 +164,10 @@ std::pair<Tensor, Tensor> Tensor::std_mean(const Axes& axes, bool keepdim, doubl
 }
 
 Tensor Tensor::argmax(std::optional<int64_t> axis, bool keepdim) const {
-  return place_of("argmax", *this, Op::MAX, axis, keepdim);
+  return index_of_extreme("argmax", *this, Op::MAX, axis, keepdim);
 }
 Tensor Tensor::argmin(std::optional<int64_t> axis, bool keepdim) const {
-  return place_of("argmin", *this, Op::MIN, axis, keepdim);
+  return index_of_extreme("argmin", *this, Op::MIN, axis, keepdim);
 }
 
 // ---- Exponentials. The greatest is taken off first, so that nothing overflows; no gradient goes through it,

@@ -25,10 +25,10 @@ DeviceSpec machine(int64_t cores = 1) {
 }
 
 // The opts of a product of m x k and k x n numbers, the second of which may be kept as n x k.
-std::optional<Optimisable> optimisable(int64_t m, int64_t k, int64_t n, bool turned = false,
+std::optional<Optimisable> optimisable(int64_t m, int64_t k, int64_t n, bool transposed = false,
                                        int64_t cores = 1) {
   const std::string second =
-      turned ? fmt::format("r1[{}] * {} + r2", n, k) : fmt::format("r2 * {} + r1[{}]", n, n);
+      transposed ? fmt::format("r1[{}] * {} + r2", n, k) : fmt::format("r2 * {} + r1[{}]", n, n);
   const UOp kernel = parse(fmt::format(
       R"(%a = INDEX(PARAM(; 1):float32*[{}], r0[{}] * {} + r2[{}, REDUCE]):float32
          %b = INDEX(PARAM(; 2):float32*[{}], {}):float32
@@ -36,8 +36,8 @@ std::optional<Optimisable> optimisable(int64_t m, int64_t k, int64_t n, bool tur
       m * k, m, k, k, k * n, second, m * n, n));
   return before_opts(kernel, machine(cores));
 }
-std::string chosen(int64_t m, int64_t k, int64_t n, bool turned = false, int64_t cores = 1) {
-  const std::optional<Optimisable> found = optimisable(m, k, n, turned, cores);
+std::string chosen(int64_t m, int64_t k, int64_t n, bool transposed = false, int64_t cores = 1) {
+  const std::optional<Optimisable> found = optimisable(m, k, n, transposed, cores);
   return found ? to_text(found->chosen) : "none";
 }
 

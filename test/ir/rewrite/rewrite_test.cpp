@@ -210,8 +210,8 @@ TEST_P(BothOrders, AToBToA) {
   const UOp root = UOp::sink(UOps{busy, max(kN, kM)});
   const std::string error = rewrite_error(root, rules, {.order = GetParam(), .name = "the pass"});
   EXPECT_THAT(error, HasSubstr("the pass: "));
-  EXPECT_THAT(error, HasSubstr("max(x, y) -> min(x, y)  (test/ir/rewrite_test.cpp:"));
-  EXPECT_THAT(error, HasSubstr("min(x, y) -> max(x, y)  (test/ir/rewrite_test.cpp:"));
+  EXPECT_THAT(error, HasSubstr("max(x, y) -> min(x, y)  (test/ir/rewrite/rewrite_test.cpp:"));
+  EXPECT_THAT(error, HasSubstr("min(x, y) -> max(x, y)  (test/ir/rewrite/rewrite_test.cpp:"));
   EXPECT_EQ(std::count(error.begin(), error.end(), '\n'), 2) << error;
 }
 

@@ -49,7 +49,8 @@ TEST(Recorder, KeepsEveryRewriteInItsOrder) {
   EXPECT_TRUE(pass.steps[1].before == kN * 1 && pass.steps[1].after == kN);
   EXPECT_EQ(trace.rules[pass.steps[0].rule].text, "x + 0 -> x");
   EXPECT_EQ(trace.rules[pass.steps[1].rule].text, "x * 1 -> x");
-  EXPECT_THAT(trace.rules[pass.steps[1].rule].location, MatchesRegex("test/ir/trace_test\\.cpp:[0-9]+"));
+  EXPECT_THAT(trace.rules[pass.steps[1].rule].location,
+              MatchesRegex("test/ir/rewrite/trace_test\\.cpp:[0-9]+"));
   EXPECT_EQ(trace.passes[1].name, "second");
   EXPECT_TRUE(trace.passes[1].steps.empty());
 }

@@ -234,7 +234,7 @@ TEST(Rules, TextAndLocation) {
       {i * 2, i},
   };
   // clang-format on
-  const std::string file = "test/ir/rules_test.cpp:";
+  const std::string file = "test/ir/rules/rules_test.cpp:";
   const RuleList& list = rules.list();
   EXPECT_EQ(list[0].text(), "i + 0 -> i");
   EXPECT_EQ(list[1].text(), "(i // c) // c -> i // (c * c)  if 0 < c");

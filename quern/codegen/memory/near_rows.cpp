@@ -1,4 +1,4 @@
-#include "quern/codegen/memory/keep.h"
+#include "quern/codegen/memory/near_rows.h"
 
 #include <algorithm>
 #include <unordered_map>
@@ -148,7 +148,7 @@ UOp rows_for_each_copy(const UOp& program) {
   });
 }
 
-UOp keep_rows(const UOp& program, const DeviceSpec& spec) {
+UOp rows_to_near_memory(const UOp& program, const DeviceSpec& spec) {
   UOp result = program;
   while (!(result.ops_below() & kCostly).empty()) {
     const RowFinder finder(result, spec);

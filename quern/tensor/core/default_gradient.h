@@ -9,6 +9,6 @@
 namespace quern::detail {
 
 // Those that this thread made or changed last, oldest first.
-std::vector<std::shared_ptr<TensorState>> states_unsaid();
+std::vector<std::shared_ptr<TensorState>> states_with_default_gradient();
 
 }  // namespace quern::detail

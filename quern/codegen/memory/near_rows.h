@@ -12,7 +12,7 @@ namespace quern {
 //   ->  %kept = AFTER(local, END(STORE(INDEX(local, r1), EXP2(LOAD(INDEX(p, r0 * 64 + r1)))), r1))
 //       END(STORE(INDEX(q, r0 * 64 + r2), LOAD(INDEX(%kept, r2)) / %s), r0, r2)
 // if the row takes no more than half of the first cache.
-UOp keep_rows(const UOp& program, const DeviceSpec& spec);
+UOp rows_to_near_memory(const UOp& program, const DeviceSpec& spec);
 
 // Where several steps of a loop around a row are done at once, each has memory of its own for it:
 //   STORE(INDEX(local[64], r3), x(r0 * 2 + r4[2, UPCAST], r3))  ->  STORE(INDEX(local[128], r4 * 64 + r3),

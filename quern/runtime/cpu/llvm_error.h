@@ -9,12 +9,12 @@
 
 namespace quern::cpu {
 
-inline void succeed(llvm::Error error) {
+inline void value_or_throw(llvm::Error error) {
   if (error) check_failed("LLVM succeeds", __FILE__, __LINE__, llvm::toString(std::move(error)));
 }
 template <class T>
-T succeed(llvm::Expected<T> result) {
-  if (!result) succeed(result.takeError());
+T value_or_throw(llvm::Expected<T> result) {
+  if (!result) value_or_throw(result.takeError());
   return std::move(*result);
 }
 
