@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "quern/codegen/choose/actions.h"
 #include "quern/codegen/loops/sum_rows.h"
 #include "quern/codegen/lower.h"
 #include "quern/codegen/memory/addresses.h"
@@ -180,6 +181,48 @@ TEST(SumRows, ComputesTheSame) {
       ASSERT_EQ(out[c], want * 2) << "column " << c << " of " << s.columns;
     }
   }
+}
+
+// Sums that wait in memory: of rows that are added one after the other, for parts of the columns that may be
+// done at once.
+TEST(SumRows, AnyOptsComputeTheSame) {
+  DeviceSpec two = spec();
+  two.parallel.cores = 2;
+  const UOp kernel = parse(
+      "SINK(END(STORE(INDEX(PARAM(; 0):float32*[2048], r0[2048]), REDUCE(INDEX(PARAM(; 1):float32*[131072], "
+      "r1[64, "
+      "REDUCE] * 2048 + r0):float32, r1; {op: ADD})), r0))");
+  const std::optional<Optimisable> start = before_opts(kernel, two);
+  ASSERT_TRUE(start);
+  ASSERT_TRUE(start->program.ops_below().contains(Op::DEFINE_LOCAL));
+  std::vector<float> in = numbers(131072), want(2048);
+  for (size_t i = 0; i < in.size(); i++) want[i % 2048] += in[i];
+  std::vector<Opts> lists = {parse_opts("UPCAST(0, 2)"), parse_opts("PADTO(0, 4) UPCAST(0, 2)")};
+  for (uint64_t seed = 0; seed < 40; seed++) lists.push_back(random_opts(start->program, two, seed));
+  for (const Opts& opts : lists) {
+    std::vector<float> out(2048);
+    run(lower(with_opts(kernel, opts), two, OptChoice::searched),
+        {{out.data(), out.size()}, {in.data(), in.size()}});
+    ASSERT_EQ(out, want) << to_text(opts);
+  }
+}
+
+TEST(SumRows, RowsAreAddedOneAfterTheOther) {
+  DeviceSpec two = spec();
+  two.parallel.cores = 2;
+  const UOp kernel = parse(
+      "SINK(END(STORE(INDEX(PARAM(; 0):float32*[2048], r0[2048]), REDUCE(INDEX(PARAM(; 1):float32*[131072], "
+      "r1[64, "
+      "REDUCE] * 2048 + r0):float32, r1; {op: ADD})), r0))");
+  const UOp program = before_opts(kernel, two)->program;
+  const Loops loops = loops_of(program);
+  int refused = 0;
+  for (size_t i = 0; i < loops.size(); i++) try {
+      (void)apply_opts(program, {{OptKind::UPCAST, static_cast<int64_t>(i), 2}}, two);
+    } catch (const Error& e) {
+      refused += std::string(e.what()).find("write the same place") != std::string::npos ? 1 : 0;
+    }
+  EXPECT_EQ(refused, 1);
 }
 
 TEST(SumRows, LeavesProductsOfMatricesToRegisters) {

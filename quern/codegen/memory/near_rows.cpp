@@ -119,10 +119,13 @@ UOp rows_for_each_copy(const UOp& program) {
   if (!program.ops_below().contains(Op::DEFINE_LOCAL)) return program;
   std::unordered_map<UOp, UOps> copied;  // of memory, the ranges around what is stored
   walk(program, [&](const UOp& u) {
-    if (u.op() != Op::STORE || u.src(0).src(0).op() != Op::DEFINE_LOCAL) return;
+    if (u.op() != Op::STORE || storage_of(u.src(0)).op() != Op::DEFINE_LOCAL) return;
+    UOps& found = copied[storage_of(u.src(0))];
     for (const UOp& r : u.ranges())
-      if (is_at_once(r) && !is_open(u.src(0), r)) copied[u.src(0).src(0)].push_back(r);
+      if (is_at_once(r) && !is_open(position_of(u.src(0)), r) && std::ranges::find(found, r) == found.end())
+        found.push_back(r);
   });
+  std::erase_if(copied, [](const auto& found) { return found.second.empty(); });
   if (copied.empty()) return program;
   std::unordered_map<UOp, UOp> larger;
   for (const auto& [memory, ranges] : copied) {
@@ -138,12 +141,14 @@ UOp rows_for_each_copy(const UOp& program) {
     if (u.op() != Op::INDEX) return {};
     const auto found = copied.find(storage_of(u));
     if (found == copied.end()) return {};
-    UOp position = sources[1];
+    const UOp now = u.with_src(sources);
+    UOp position = position_of(now);
     int64_t scale = found->first.dtype().size();
     for (const UOp& r : found->second) {
       position = r * scale + position;
       scale *= steps(r);
     }
+    if (has_gate(now)) position = where(gate_of(now), position, UOp::invalid());
     return UOp::make(Op::INDEX, sources[0].dtype(), {sources[0], position});
   });
 }

@@ -154,6 +154,7 @@ class Application {
     const size_t i = loop(opt_.axis);
     if (is_reduce(i)) refuse(fmt::format("loop {} is that of a reduce: use UNROLL", opt_.axis));
     const int64_t n = amount(i);
+    refuse_one_place(i, true);
     count_copies(left_[i], n);
     split(i, n, AxisKind::UPCAST);
   }
@@ -187,17 +188,26 @@ class Application {
                          spec_.parallel.workgroup));
   }
 
-  void local() {
-    const size_t i = loop(opt_.axis);
-    if (is_reduce(i)) refuse(fmt::format("loop {} is that of a reduce: use GROUP", opt_.axis));
-    const int64_t n = amount(i);
+  // What a step adds to, the next one goes on from. Memory that is near is one for all steps, too, unless
+  // each copy has its own.
+  void refuse_one_place(size_t i, bool has_own_memory) const {
+    const auto gate = [&](const UOp& u) {
+      return !has_own_memory || u.op() == Op::GROUP || u.op() == Op::END;
+    };
     walk(program_, [&](const UOp& u) {
       if (u.op() != Op::END || std::ranges::find(u.src(), left_[i]) == u.src().end()) return;
-      walk(u.src(0), [&](const UOp& s) {
+      walk(u.src(0), gate, [&](const UOp& s) {
         if (s.op() == Op::STORE && !is_open(index_of_address(s.src(0)).src(1), left_[i]))
           refuse(fmt::format("all steps of loop {} write the same place", opt_.axis));
       });
     });
+  }
+
+  void local() {
+    const size_t i = loop(opt_.axis);
+    if (is_reduce(i)) refuse(fmt::format("loop {} is that of a reduce: use GROUP", opt_.axis));
+    const int64_t n = amount(i);
+    refuse_one_place(i, false);
     split(i, n, AxisKind::LOCAL);
   }
 
