@@ -31,7 +31,7 @@ ROOMS = {
     "ir": ["node", "shape", "rules", "rewrite", "symbolic", "text", "spec", "pass"],
     "tensor": ["core", "shape", "indexing", "ops", "layers", "gradient"],
     "schedule": ["facts", "fuse", "devices", "canonicalise", "ranges", "kernels"],
-    "codegen": ["analysis", "memory", "loops", "workgroup", "opt", "choose", "vector", "arithmetic", "linearize"],
+    "codegen": ["analysis", "memory", "loops", "workgroup", "opt", "cost", "choose", "vector", "arithmetic", "linearize"],
     "render": ["c_style", "llvm"],
     "runtime": ["host", "cache", "cpu", "cl", "interp"],
     "engine": ["search", "realize", "jit"],

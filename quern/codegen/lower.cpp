@@ -15,7 +15,7 @@
 #include "quern/codegen/arithmetic/narrow_floats.h"
 #include "quern/codegen/arithmetic/transcendental.h"
 #include "quern/codegen/choose/actions.h"
-#include "quern/codegen/choose/heuristic.h"
+#include "quern/codegen/choose/choose.h"
 #include "quern/codegen/linearize/linearize.h"
 #include "quern/codegen/loops/accumulate.h"
 #include "quern/codegen/loops/loops.h"
@@ -171,7 +171,7 @@ const Pass<Lowering> kSplitting[] = {
     {"row sums", "codegen/loops/sum_rows", {Need::splittable_loops, Need::near_memory, Need::free_loops}, nullptr,
      [](const UOp& u, const Lowering& c) { return sum_rows(u, c.device); },
      "sums across rows that are far apart go along them, and stand in near memory"},
-    {"choose opts", "codegen/choose/heuristic", {Need::splittable_loops, Need::free_choice}, nullptr, with_chosen_opts,
+    {"choose opts", "codegen/choose/choose", {Need::splittable_loops, Need::free_choice}, nullptr, with_chosen_opts,
      "the kernel's argument has its opts"},
     {"split loops", "codegen/opt/opt", {}, nullptr, split_loops,
      "loops are split and have their kinds, as the opts say"},

@@ -116,7 +116,7 @@ bool Chooser::is_reused(const UOp& along, const UOp& other) const {
 
 }  // namespace heuristic
 
-Opts choose_opts(const UOp& program, const DeviceSpec& spec) {
+Opts heuristic_opts(const UOp& program, const DeviceSpec& spec) {
   if (spec.has_workgroups()) return choose_workgroup_opts(program, spec);
   return heuristic::Chooser(program, spec).run();
 }

@@ -1,5 +1,4 @@
-// Which optimisations a kernel gets if nobody says: from the DeviceSpec and the kernel's accesses to memory,
-// no table of shapes.
+// Opts by rules of thumb: from the DeviceSpec and the kernel's accesses to memory, no table of shapes.
 #pragma once
 
 #include "quern/codegen/opt/opt.h"
@@ -7,6 +6,6 @@
 namespace quern {
 
 // `program` is a kernel after simplify_loops. The opts apply to it; there may be none.
-Opts choose_opts(const UOp& program, const DeviceSpec& spec);
+Opts heuristic_opts(const UOp& program, const DeviceSpec& spec);
 
 }  // namespace quern

@@ -2,6 +2,7 @@
 // name.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 
@@ -26,10 +27,38 @@ struct MemoryTiers {
   int64_t l1_bytes = 32 << 10, l2_bytes = 512 << 10, l3_bytes = 8 << 20;  // caches
 };
 
+// Kinds of instructions, by how long they take.
+enum class OpClass : uint8_t {
+  simple,  // additions, products, comparisons, conversions
+  divide,
+  root,
+  exp2,
+  log2,
+  sin,
+  pow,
+  random,
+  divide_by_constant,  // of integers
+  divide_integers,
+};
+constexpr size_t kOpClasses = 10;
+
+// How fast one core is, in cycles. They are declared for families of processors, never measured.
+struct Rates {
+  double cycle_ps = 300;  // picoseconds
+  // cycles that the class keeps a core busy, for a vector of 32 bytes and for one of the widest
+  std::array<double, kOpClasses> cycles = {0.5, 5, 6, 5, 9, 14, 24, 20, 2.5, 60};
+  double loads = 2, stores = 1, instructions = 4;  // per cycle
+  double latency = 4;                              // of an addition or a product of floats
+  double l2_bytes = 64, l3_bytes = 48, memory_bytes = 6;  // per cycle and core
+  double all_memory_bytes = 10;                            // per cycle, all cores together
+  double wake_us = 5;                                     // until threads are awake, and have met again
+};
+
 struct DeviceSpec {
   std::string name;  // for messages only
   ParallelLevels parallel = {};
   MemoryTiers memory = {};
+  Rates rates = {};
   int64_t max_buffers = 0;  // arguments of one kernel; 0: no limit
 
   bool has_float16 = true, has_bfloat16 = true, has_float64 = true, has_fp8 = true, has_int64 = true;

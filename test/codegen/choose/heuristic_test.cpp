@@ -1,8 +1,9 @@
-// What is chosen for products, on a machine of given caches: lanes, tiles, threads, and what is packed.
+// What the heuristic says of products, on a machine of given caches: lanes, tiles, threads, and what is packed.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "quern/codegen/choose/heuristic.h"
 #include "quern/codegen/lower.h"
 #include "quern/codegen/opt/opt.h"
 #include "quern/ir/text/parse.h"
@@ -38,7 +39,7 @@ std::optional<Optimisable> optimisable(int64_t m, int64_t k, int64_t n, bool tra
 }
 std::string chosen(int64_t m, int64_t k, int64_t n, bool transposed = false, int64_t cores = 1) {
   const std::optional<Optimisable> found = optimisable(m, k, n, transposed, cores);
-  return found ? to_text(found->chosen) : "none";
+  return found ? to_text(heuristic_opts(found->program, found->spec)) : "none";
 }
 
 // What is chosen and does not apply would be left out, with all behind it.
@@ -47,7 +48,8 @@ TEST(Heuristic, WhatIsChosenApplies) {
     for (const int64_t cores : {1, 2, 8}) {
       const std::optional<Optimisable> found = optimisable(n, n, n, false, cores);
       ASSERT_TRUE(found);
-      EXPECT_NO_THROW((void)apply_opts(found->program, found->chosen, found->spec)) << n << " on " << cores;
+      for (const Opts& opts : {found->chosen, heuristic_opts(found->program, found->spec)})
+        EXPECT_NO_THROW((void)apply_opts(found->program, opts, found->spec)) << n << " on " << cores;
     }
 }
 
@@ -90,7 +92,7 @@ std::string chosen_for_pictures(int64_t batch, int64_t channels, int64_t pixels,
       batch * channels * pixels, batch, channels * pixels, channels, pixels, pixels, out * channels, out,
       channels, batch * out * pixels, out * pixels, pixels));
   const std::optional<Optimisable> found = before_opts(kernel, spec);
-  return found ? to_text(found->chosen) : "none";
+  return found ? to_text(heuristic_opts(found->program, found->spec)) : "none";
 }
 
 TEST(Heuristic, LanesThatAreNotStoredTogether) {
