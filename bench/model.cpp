@@ -1,10 +1,12 @@
-// How well the cost model orders candidates: bench_model [--seed N] [--beam] [--list] [NAME]. Each kernel is measured
-// with the model's first lists of opts, with what the compiler chooses, and with others from all over the order.
+// How well the cost model orders candidates: bench_model [--seed N] [--beam] [--list] [NAME | --kernel FILE].
+// Each kernel is measured with the model's first lists of opts, with what the compiler chooses, and with
+// others from all over the order.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <fstream>
 #include <functional>
 #include <iostream>
 #include <random>
@@ -14,6 +16,7 @@
 #include "quern/codegen/lower.h"
 #include "quern/engine/realize/outputs.h"
 #include "quern/engine/search/measure.h"
+#include "quern/ir/text/parse.h"
 #include "quern/quern.h"
 #include "quern/runtime/device.h"
 #include "quern/schedule/schedule.h"
@@ -25,7 +28,7 @@ using namespace quern;
 struct Given {
   uint64_t seed = 0;
   bool beam = false, list = false;
-  std::string only;
+  std::string only, kernel;
 };
 
 // Sizes: those that people write, and with a seed others near them.
@@ -61,9 +64,15 @@ std::vector<Program> programs() {
   add("add", [=](Sizes& n) { return of(1024, 1024)(n) + 1.0; });
   add("add odd", [](Sizes& n) { return memory({n(1000003)}) + 1.0; });
   add("add odd rows", [=](Sizes& n) { return of(1001, 777)(n) * 2.0; });
-  add("add transposed", [=](Sizes& n) { const int64_t a = n(1024), b = n(1024); return memory({a, b}) + memory({b, a}).transpose(); });
+  add("add transposed", [=](Sizes& n) {
+    const int64_t a = n(1024), b = n(1024);
+    return memory({a, b}) + memory({b, a}).transpose();
+  });
   add("transpose", [=](Sizes& n) { return of(1000, 1500)(n).transpose().contiguous(); });
-  add("add column", [=](Sizes& n) { const int64_t a = n(1024), b = n(512); return memory({a, b}) + memory({a, 1}); });
+  add("add column", [=](Sizes& n) {
+    const int64_t a = n(1024), b = n(512);
+    return memory({a, b}) + memory({a, 1});
+  });
 
   add("exp", [=](Sizes& n) { return of(1000, 1000)(n).exp(); });
   add("gelu", [=](Sizes& n) { return of(777, 1024)(n).gelu(); });
@@ -90,16 +99,33 @@ std::vector<Program> programs() {
   product("few rows", 16, 1024, 1024);
   product("tall", 8192, 64, 64);
   product("small", 64, 64, 64);
-  add("product transposed", [](Sizes& n) { const int64_t a = n(16), k = n(256), b = n(1024); return memory({a, k}).matmul(memory({b, k}).transpose()); });
-  add("product of transposed", [](Sizes& n) { const int64_t a = n(256), k = n(512), b = n(256); return memory({k, a}).transpose().matmul(memory({k, b})); });
-  add("matrix vector", [](Sizes& n) { const int64_t a = n(2048), k = n(2048); return memory({a, k}).matmul(memory({k})); });
-  add("vector matrix", [](Sizes& n) { const int64_t a = n(2048), k = n(2048); return memory({k}).matmul(memory({k, a})); });
-  add("batched product", [](Sizes& n) { const int64_t i = n(32), a = n(64), k = n(64), b = n(64); return memory({i, a, k}).matmul(memory({i, k, b})); });
+  add("product transposed", [](Sizes& n) {
+    const int64_t a = n(16), k = n(256), b = n(1024);
+    return memory({a, k}).matmul(memory({b, k}).transpose());
+  });
+  add("product of transposed", [](Sizes& n) {
+    const int64_t a = n(256), k = n(512), b = n(256);
+    return memory({k, a}).transpose().matmul(memory({k, b}));
+  });
+  add("matrix vector", [](Sizes& n) {
+    const int64_t a = n(2048), k = n(2048);
+    return memory({a, k}).matmul(memory({k}));
+  });
+  add("vector matrix", [](Sizes& n) {
+    const int64_t a = n(2048), k = n(2048);
+    return memory({k}).matmul(memory({k, a}));
+  });
+  add("batched product", [](Sizes& n) {
+    const int64_t i = n(32), a = n(64), k = n(64), b = n(64);
+    return memory({i, a, k}).matmul(memory({i, k, b}));
+  });
   add("two products", [](Sizes& n) {
     const int64_t a = n(16), k = n(256), j = n(128), b = n(1024);
-    return memory({a, k}).matmul(memory({b, k}).transpose()) + memory({a, j}).matmul(memory({b, j}).transpose());
+    return memory({a, k}).matmul(memory({b, k}).transpose()) +
+           memory({a, j}).matmul(memory({b, j}).transpose());
   });
-  const auto convolution = [&](std::string name, int64_t batch, int64_t in, int64_t size, int64_t out, int64_t window, ConvOptions o) {
+  const auto convolution = [&](std::string name, int64_t batch, int64_t in, int64_t size, int64_t out,
+                               int64_t window, ConvOptions o) {
     add("convolution " + name, [=](Sizes& n) {
       const int64_t g = o.groups > 1 ? in / o.groups : 0;
       const int64_t i = g > 0 ? in : n(in), s = n(size), k = g > 0 ? out : n(out);
@@ -155,22 +181,31 @@ Result measure(const std::string& name, const UOp& kernel, Device& device, const
     for (size_t k = 0; k < i; k++) {
       const double a = candidates[i].seconds, b = candidates[k].seconds;
       const int64_t pa = price(candidates[i].opts), pb = price(candidates[k].opts);
-      if (!std::isfinite(a) || !std::isfinite(b) || pa < 0 || pb < 0 || std::max(a, b) < 1.2 * std::min(a, b)) continue;
+      if (!std::isfinite(a) || !std::isfinite(b) || pa < 0 || pb < 0 || std::max(a, b) < 1.2 * std::min(a, b))
+        continue;
       r.pairs++, r.right += (a < b) == (pa < pb) ? 1 : 0;
     }
-  fmt::print("{:<24} {:>4} lists  best {:>9.1f} us  chosen {:>5.2f}  first {:>5.2f}  of five {:>5.2f}  ordered {:>3.0f}%\n", name,
-             priced.size(), best * 1e6, r.chosen, r.first, r.best_of_five, 100.0 * r.right / std::max(1, r.pairs));
+  fmt::print(
+      "{:<24} {:>4} lists  best {:>9.1f} us  chosen {:>5.2f}  first {:>5.2f}  of five {:>5.2f}  ordered "
+      "{:>3.0f}%\n",
+      name, priced.size(), best * 1e6, r.chosen, r.first, r.best_of_five,
+      100.0 * r.right / std::max(1, r.pairs));
   if (given.list)
     for (size_t i = 0; i < candidates.size(); i++) {
       const Candidate& c = candidates[i];
       std::string parts;
       if (const auto shape = cost::plan_of(*summary, c.opts)) {
         const cost::Work w = cost::work_of(*summary, *shape, device.spec());
-        parts = fmt::format("compute {:.0f} chain {:.0f} l2 {:.0f} l3 {:.0f} memory {:.0f} spills {:.0f} once {:.0f}", w.compute, w.chain,
-                            w.l2_bytes, w.l3_bytes, w.memory_bytes, w.spills, w.once);
+        parts = fmt::format(
+            "compute {:.0f} chain {:.0f} l2 {:.0f} l3 {:.0f} memory {:.0f} spills {:.0f} once {:.0f}",
+            w.compute, w.chain, w.l2_bytes, w.l3_bytes, w.memory_bytes, w.spills, w.once);
       }
-      fmt::print("  {} {:>9.1f} us, estimated {:>9.1f}  {}  [{}] {}\n", i == 0 ? "chosen" : i + 1 == candidates.size() ? "rules " : "      ", c.seconds * 1e6,
-                 static_cast<double>(price(c.opts)) / 1e6, to_text(c.opts), parts, c.dropped);
+      fmt::print("  {} {:>9.1f} us, estimated {:>9.1f}  {}  [{}] {}\n",
+                 i == 0                       ? "chosen"
+                 : i + 1 == candidates.size() ? "rules "
+                                              : "      ",
+                 c.seconds * 1e6, static_cast<double>(price(c.opts)) / 1e6, to_text(c.opts), parts,
+                 c.dropped);
     }
   std::fflush(stdout);
   return r;
@@ -178,6 +213,12 @@ Result measure(const std::string& name, const UOp& kernel, Device& device, const
 
 void run(const Given& given) {
   Device& device = Device::get("CPU");
+  if (!given.kernel.empty()) {
+    std::ifstream file(given.kernel);
+    const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+    (void)measure(given.kernel, parse(text), device, given);
+    return;
+  }
   double first = 0, five = 0, chosen = 0, worst = 1;
   int n = 0, right = 0, pairs = 0;
   Sizes sizes(given.seed);
@@ -185,7 +226,8 @@ void run(const Given& given) {
     const Tensor t = p.make(sizes);
     if (p.name.find(given.only) == std::string::npos) continue;
     const UOp sink = outputs_for({t.uop()}, Roots::realized, {}).sink;
-    const Schedule schedule = make_schedule(sink, [&](const std::string& d) -> const DeviceSpec& { return Device::get(d).spec(); });
+    const Schedule schedule =
+        make_schedule(sink, [&](const std::string& d) -> const DeviceSpec& { return Device::get(d).spec(); });
     for (const Step& step : schedule.steps) {
       if (step.program.op() != Op::SINK) continue;
       const Result r = measure(p.name, step.program, device, given);
@@ -213,10 +255,16 @@ int main(int argc, char** argv) {
   Given given;
   for (int i = 1; i < argc; i++) {
     const std::string arg = argv[i];
-    if (arg == "--beam") given.beam = true;
-    else if (arg == "--list") given.list = true;
-    else if (arg == "--seed" && i + 1 < argc) given.seed = std::strtoull(argv[++i], nullptr, 10);
-    else given.only = arg;
+    if (arg == "--beam")
+      given.beam = true;
+    else if (arg == "--list")
+      given.list = true;
+    else if (arg == "--seed" && i + 1 < argc)
+      given.seed = std::strtoull(argv[++i], nullptr, 10);
+    else if (arg == "--kernel" && i + 1 < argc)
+      given.kernel = argv[++i];
+    else
+      given.only = arg;
   }
   try {
     run(given);

@@ -11,7 +11,7 @@ namespace {
 
 using namespace cost;
 
-constexpr size_t kWidth = 2;           // plans that a round goes on from
+constexpr size_t kWidth = 2;  // plans that a round goes on from
 constexpr int kRounds = 7;
 constexpr int64_t kMostAtOnce = 1024;  // steps of the loops together
 constexpr int64_t kMostNodes = 3000;   // that copies may come to: compilers take long for more
@@ -87,9 +87,7 @@ class Search {
     }
   }
 
-  bool is_alone(size_t i) const {
-    return std::ranges::count(kernel_.loops, i, &Loop::sibling) == 1;
-  }
+  bool is_alone(size_t i) const { return std::ranges::count(kernel_.loops, i, &Loop::sibling) == 1; }
 
   void at_once(const LoopPlan& plan, size_t i) {
     const Split& s = plan.splits[i];
@@ -98,6 +96,7 @@ class Search {
     for (int64_t w = 32; w <= width; w *= 2) amounts.push_back(w);
     if (n <= 32 && n > 1) amounts.push_back(n);
     const bool is_first = s.copies == 1 && is_along_memory(i);
+    if (!is_first && !kernel_.loops[i].is_reduce && !brings_reuse(i)) return;
     for (const int64_t amount : amounts) {
       if (amount > n && n * 2 <= amount) continue;
       // what begins with neighbours begins with lanes
@@ -115,6 +114,12 @@ class Search {
       do_at_once(kernel_, more, i, amount);
       add(std::move(more));
     }
+  }
+  // Something is read that is the same for all steps, or lies beside what is read in the last step.
+  bool brings_reuse(size_t i) const {
+    return std::ranges::any_of(kernel_.accesses, [&](const Access& a) {
+      return !a.is_store && has(a.around, i) && (!has(a.loops, i) || a.strides[i] == 1);
+    });
   }
   bool is_along_memory(size_t i) const {
     return std::ranges::any_of(kernel_.accesses, [&](const Access& a) { return a.strides[i] == 1; });

@@ -10,15 +10,22 @@ namespace quern::cost {
 namespace {
 
 constexpr int64_t kMostLanes = 64;
-constexpr double kPart = 0.8;      // of a cache: the rest is taken by what else comes along
-constexpr int64_t kWay = 4096;     // bytes of a cache after which its sets come again
+constexpr double kPart = 0.8;   // of a cache: the rest is taken by what else comes along
+constexpr int64_t kWay = 4096;  // bytes of a cache after which its sets come again
 constexpr double kWays = 12;
+constexpr double kNear = 8;         // elements between steps that the compiler still makes vectors of
+constexpr double kUnrolled = 8;     // steps of a loop that it unrolls
+constexpr double kFar = 4096;       // bytes of a page: steps so far apart wait for the table of pages
+constexpr double kPages = 64;       // that are at hand
+constexpr double kStreams = 4;      // places that are written in turn
 constexpr double kTemporaries = 4;  // registers for what comes and goes
-constexpr double kLongChain = 32;  // additions: what follows waits for them
+constexpr double kLongChain = 16;   // additions: what follows waits for them
 constexpr double kSpill = 0.1;      // of the time, for each register that is missing
-constexpr double kOverlap = 0.15;  // of what takes less time than the slowest, so much is not hidden by it
+constexpr double kOverlap = 0.15;   // of what takes less time than the slowest, so much is not hidden by it
 
-double steps(int64_t of, int64_t at_once) { return std::ceil(static_cast<double>(of) / static_cast<double>(at_once)); }
+double steps(int64_t of, int64_t at_once) {
+  return std::ceil(static_cast<double>(of) / static_cast<double>(at_once));
+}
 
 // A loop as it is nested after all.
 struct Level {
@@ -37,6 +44,7 @@ class Pricing {
   Work work() {
     choose_lanes();
     nest();
+    find_vectorized();
     Work w;
     w.threads = threads_;
     compute(w);
@@ -54,7 +62,8 @@ class Pricing {
     return static_cast<double>(splits_[loop].copies) / static_cast<double>(lanes(loop));
   }
   bool is_packed(const Access& a) const {
-    return !a.is_store && a.argument >= 0 && std::ranges::find(plan_.packed, a.argument) != plan_.packed.end();
+    return !a.is_store && a.argument >= 0 &&
+           std::ranges::find(plan_.packed, a.argument) != plan_.packed.end();
   }
 
   // As expand does: those that most accesses are neighbours along, and no two that meet.
@@ -62,7 +71,8 @@ class Pricing {
     std::vector<std::pair<double, size_t>> found;
     for (size_t i = 0; i < splits_.size(); i++) {
       const Split& s = splits_[i];
-      if (s.first < 2 || s.first > kMostLanes || !std::has_single_bit(static_cast<uint64_t>(s.first))) continue;
+      if (s.first < 2 || s.first > kMostLanes || !std::has_single_bit(static_cast<uint64_t>(s.first)))
+        continue;
       double points = 0;
       for (const Access& a : kernel_.accesses) {
         if (!has(a.loops | a.gated, i)) continue;
@@ -82,7 +92,8 @@ class Pricing {
     const auto meets = [&](LoopSet set) { return has(set, loop) && (set & lanes_) != 0; };
     return std::ranges::any_of(kernel_.operations, [&](const Operations& o) { return meets(o.loops); }) ||
            std::ranges::any_of(kernel_.accesses, [&](const Access& a) { return meets(a.loops); }) ||
-           std::ranges::any_of(kernel_.reductions, [&](const Reduction& r) { return meets(r.value | r.closed); });
+           std::ranges::any_of(kernel_.reductions,
+                               [&](const Reduction& r) { return meets(r.value | r.closed); });
   }
 
   // Blocks, what is left of outputs, what is left of reduces, what is done at once.
@@ -101,8 +112,49 @@ class Pricing {
     std::erase_if(levels_, [](const Level& l) { return l.count <= 1; });
   }
 
-  // How often something is done that depends on these loops and stands in those: with all that is done at once in
-  // one, where `vectors`.
+  // Elements from one step of what is left of a loop to the next.
+  double distance(const Access& a, size_t loop) const {
+    return std::abs(static_cast<double>(*a.strides[loop])) * static_cast<double>(splits_[loop].copies);
+  }
+
+  // Loops that stand in each other, with all that is done in the innermost.
+  std::vector<LoopSet> nests() const {
+    std::vector<LoopSet> found;
+    const auto add = [&](LoopSet nest) {
+      if (std::ranges::find(found, nest) == found.end()) found.push_back(nest);
+    };
+    for (const Access& a : kernel_.accesses) add(a.around | a.loops);
+    for (const Reduction& r : kernel_.reductions) add(r.around | r.closed);
+    return found;
+  }
+
+  // Where no opt asked for lanes the compiler of the backend makes some: along an innermost loop, beyond
+  // those that are so short that it unrolls them, if steps are near in memory and do not wait for each other.
+  void find_vectorized() {
+    LoopSet refused = 0, reduced = 0;
+    for (const Reduction& r : kernel_.reductions) reduced |= r.closed;
+    for (const Access& a : kernel_.accesses) {
+      refused |= gates_of(a);
+      for (size_t i = 0; i < splits_.size(); i++)
+        if (has(a.loops, i) && (!a.strides[i] || distance(a, i) > kNear)) refused |= bit(i);
+    }
+    for (const LoopSet nest : nests()) {
+      bool is_innermost = (nest & lanes_) == 0 && std::ranges::none_of(levels_, [&](const Level& l) {
+                            return !l.at_once && has(nest & reduced, l.loop);
+                          });
+      for (size_t d = levels_.size(); d-- > 0;) {
+        const Level& l = levels_[d];
+        if (l.at_once || !has(nest, l.loop)) continue;
+        if (l.count <= kUnrolled && (nest & ~bit(l.loop)) != 0) continue;
+        (is_innermost ? vectorized_ : refused) |= bit(l.loop);
+        is_innermost = false;
+      }
+    }
+    vectorized_ &= ~refused;
+  }
+
+  // How often something is done that depends on these loops and stands in those: with all that is done at
+  // once in one, where `vectors`.
   double times(LoopSet loops, LoopSet around, bool vectors) const {
     size_t deepest = 0;
     for (size_t d = 0; d < levels_.size(); d++)
@@ -114,20 +166,27 @@ class Pricing {
         if (!has(loops, l.loop)) continue;
         n *= vectors ? l.count / static_cast<double>(lanes(l.loop)) : l.count;
       } else if (d < deepest && has(around | loops, l.loop)) {
-        n *= l.count;
+        const bool as_vectors = vectors && has(vectorized_ & loops, l.loop);
+        n *= as_vectors ? std::max(1.0, l.count / static_cast<double>(width())) : l.count;
       }
     }
     return n;
   }
 
+  int64_t width() const { return spec_.parallel.vector_bytes / kernel_.widest; }
+
   // Lanes of what depends on these loops.
   int64_t lanes_of(LoopSet loops) const {
-    for (size_t i = 0; i < splits_.size(); i++)
-      if (has(lanes_ & loops, i)) return splits_[i].first;
-    return 1;
+    if ((lanes_ & loops) != 0) return splits_[static_cast<size_t>(std::countr_zero(lanes_ & loops))].first;
+    return (vectorized_ & loops) != 0 ? width() : 1;
   }
-  size_t lane_loop(LoopSet loops) const { return static_cast<size_t>(std::countr_zero(lanes_ & loops)); }
-  double vectors(int64_t lanes, int64_t bytes) const { return steps(lanes * bytes, spec_.parallel.vector_bytes); }
+  size_t lane_loop(LoopSet loops) const {
+    return static_cast<size_t>(
+        std::countr_zero((lanes_ & loops) != 0 ? lanes_ & loops : vectorized_ & loops));
+  }
+  double vectors(int64_t lanes, int64_t bytes) const {
+    return steps(lanes * bytes, spec_.parallel.vector_bytes);
+  }
 
   void compute(Work& w) const {
     double loads = 0, stores = 0, busy = 0, instructions = 0;
@@ -159,31 +218,30 @@ class Pricing {
     }
     const double overhead = loops();
     const Rates& r = spec_.rates;
-    w.compute = std::max({busy, loads / r.loads, stores / r.stores, instructions / r.instructions}) + overhead;
+    w.compute =
+        std::max({busy, loads / r.loads, stores / r.stores, instructions / r.instructions}) + overhead;
   }
 
   // Cycles for going around and beginning anew. Nests that stand side by side share the loops around them.
   double loops() const {
-    std::vector<LoopSet> nests;
-    const auto add = [&](LoopSet nest) {
-      if (std::ranges::find(nests, nest) == nests.end()) nests.push_back(nest);
-    };
-    for (const Access& a : kernel_.accesses) add(a.around | a.loops);
-    for (const Reduction& r : kernel_.reductions) add(r.around | r.closed);
     std::vector<std::pair<size_t, LoopSet>> counted;
     double cycles = 0;
-    for (const LoopSet nest : nests) {
+    for (const LoopSet nest : nests()) {
       double entered = 1;
       LoopSet outside = 0;
       for (size_t d = 0; d < levels_.size() && !levels_[d].at_once; d++) {
         if (!has(nest, levels_[d].loop)) continue;
-        outside |= bit(levels_[d].loop);
+        const Level& l = levels_[d];
+        outside |= bit(l.loop);
+        const double rounds =
+            has(vectorized_, l.loop) ? std::max(1.0, l.count / static_cast<double>(width())) : l.count;
         const std::pair<size_t, LoopSet> level{d, outside};
-        if (std::ranges::find(counted, level) == counted.end()) {
+        const bool is_unrolled = l.count <= kUnrolled && (nest & vectorized_) != 0;
+        if (!is_unrolled && std::ranges::find(counted, level) == counted.end()) {
           counted.push_back(level);
-          cycles += entered * 3 + entered * levels_[d].count * 0.5;
+          cycles += entered * 4 + entered * rounds;
         }
-        entered *= levels_[d].count;
+        entered *= rounds;
       }
     }
     return cycles;
@@ -200,11 +258,17 @@ class Pricing {
     const double each = vectors(lanes, a.bytes), n = static_cast<double>(lanes);
     if (lanes == 1) return {1, gated == 0 ? 0.0 : a.is_store ? 8.0 : 5.0};
     const size_t i = lane_loop(on);
-    const double branches = (gated & ~bit(i)) != 0 ? 5 : 0;
-    if (a.strides[i] == 1) return {each, (has(gated, i) ? 2 * each : 0) + branches};
+    const double branches = (gated & ~bit(i)) != 0 ? 3 : 0;
+    if (a.strides[i] == 1) return {each, has(gated, i) ? 2 * each : branches};
     if (has(gated, i)) return {n, 6 * n + branches};
     if (a.strides[i] == 0) return {1, 1 + branches};
     if (!a.strides[i]) return {n, 5 * n + branches};
+    if (has(vectorized_, i)) {  // whole vectors, of which lanes are picked
+      double apart = distance(a, i);
+      for (const Level& l : levels_)
+        if (l.loop != i && a.strides[l.loop] == 1) apart = std::max(1.0, apart / l.count);
+      return {each * apart, 2 * each * apart};
+    }
     // squares are transposed in registers
     for (size_t k = 0; k < splits_.size(); k++)
       if (k != i && !a.is_store && a.strides[k] == 1 && splits_[k].first >= lanes && gated == 0)
@@ -212,13 +276,17 @@ class Pricing {
     return {n, 2 * n + branches};
   }
 
-  // Loops that decide whether memory is accessed. Those that were padded are among them, unless their last steps are
-  // done apart.
+  // Loops that decide whether memory is accessed. Those that were padded are among them, but for one whose
+  // last step is done apart.
   LoopSet gates_of(const Access& a) const {
     LoopSet gated = a.gated;
-    if (kernel_.reductions.empty() && threads_ == 1) return gated;
-    for (size_t i = 0; i < splits_.size(); i++)
-      if (has(a.loops, i) && splits_[i].steps > kernel_.loops[i].steps) gated |= bit(i);
+    bool is_apart = kernel_.reductions.empty() && threads_ == 1;
+    for (size_t i = 0; i < splits_.size(); i++) {
+      if (splits_[i].steps <= kernel_.loops[i].steps) continue;
+      is_apart = is_apart && splits_[i].steps / splits_[i].copies > 1;
+      if (!is_apart && has(a.loops, i)) gated |= bit(i);
+      is_apart = false;
+    }
     return gated;
   }
 
@@ -260,46 +328,50 @@ class Pricing {
       least = reads++ == 0 ? read : std::min(least, read);
     }
     if (kernel_.reductions.empty()) return 0;
-    return std::max(0.0, sums + (reads > 1 ? least : 1) + kTemporaries - static_cast<double>(spec_.memory.registers));
+    return std::max(
+        0.0, sums + (reads > 1 ? least : 1) + kTemporaries - static_cast<double>(spec_.memory.registers));
   }
 
-  // What some of the innermost levels touch of an argument: bytes of whole lines, and what these take in a cache whose
-  // sets are found by the last bits of addresses.
+  // What some of the innermost levels touch of an argument: bytes of whole lines, and what these take in a
+  // cache whose sets are found by the last bits of addresses, as those of the first two are.
   struct Footprint {
-    double bytes = 0, taken = 0;
+    double bytes = 0, taken = 0, pages = 0;
   };
   Footprint footprint(const Access& a, const std::array<double, kMostLoops>& inside) const {
-    double lines_apart = 1, waste = 1;
+    double lines_apart = 1, waste = 1, pages = 1;
     auto reach = static_cast<double>(a.bytes);
     constexpr double line = kCacheLine;
     const bool packed = is_packed(a);
     for (const uint8_t i : a.by_stride) {
-      const double n = std::min(inside[i], static_cast<double>(kernel_.loops[i].steps));
+      const auto all = static_cast<double>(has(a.copied, i) ? splits_[i].copies : kernel_.loops[i].steps);
+      const double n = std::min(inside[i], all);
       if (n <= 1) continue;
       if (!a.strides[i]) {
         lines_apart *= n;
         continue;
       }
-      const wide distance = (*a.strides[i] < 0 ? -*a.strides[i] : *a.strides[i]) * a.bytes;
-      const auto stride = static_cast<double>(distance);
+      const wide apart = (*a.strides[i] < 0 ? -*a.strides[i] : *a.strides[i]) * a.bytes;
+      const auto stride = static_cast<double>(apart);
       if (packed) {
         reach *= n;
       } else if (stride <= std::max(reach, line)) {
         reach += stride * (n - 1);
       } else {
         lines_apart *= n;
-        const auto aligned = static_cast<double>(std::min<wide>(distance & -distance, kWay));
+        if (stride >= kFar) pages *= n;
+        const auto aligned = static_cast<double>(std::min<wide>(apart & -apart, kWay));
         if (n > kWays) waste = std::max(waste, std::min(n / kWays, aligned / std::max(reach, line)));
       }
     }
     const double bytes = lines_apart * std::ceil(reach / line) * line;
-    return {bytes, bytes * waste};
+    return {bytes, bytes * waste, pages > kPages ? pages : 0};
   }
 
-  // What comes into each cache: what the outermost levels that fit into it touch, as often as the loops around these
-  // say. What fits as a whole stays.
+  // What comes into each cache: what the outermost levels that fit into it touch, as often as the loops
+  // around these say. What fits as a whole stays.
   void traffic(Work& w) const {
-    const double caches[] = {static_cast<double>(spec_.memory.l1_bytes), static_cast<double>(spec_.memory.l2_bytes),
+    const double caches[] = {static_cast<double>(spec_.memory.l1_bytes),
+                             static_cast<double>(spec_.memory.l2_bytes),
                              static_cast<double>(spec_.memory.l3_bytes) / static_cast<double>(threads_)};
     double* const moved[] = {&w.l2_bytes, &w.l3_bytes, &w.memory_bytes};
     std::array<double, kMostLoops> inside;
@@ -307,22 +379,24 @@ class Pricing {
     std::vector<Footprint> prints(kernel_.accesses.size()), outer(kernel_.accesses.size());
     size_t cache = 0;
     const auto measure = [&](std::vector<Footprint>& into) {
-      double taken = 0;
+      Footprint all;
       for (size_t i = 0; i < into.size(); i++) {
         into[i] = footprint(kernel_.accesses[i], inside);
-        taken += into[i].taken;
+        all.bytes += into[i].bytes, all.taken += into[i].taken;
       }
-      return taken;
+      return all;
     };
     measure(prints);
     for (size_t depth = levels_.size(); depth > 0 && cache < std::size(caches); depth--) {
       inside[levels_[depth - 1].loop] *= levels_[depth - 1].count;
-      const double taken = measure(outer);
-      for (; cache < std::size(caches) && taken > caches[cache] * kPart; cache++) *moved[cache] = comes(prints, depth);
+      const Footprint all = measure(outer);
+      const auto fits = [&] { return (cache < 2 ? all.taken : all.bytes) <= caches[cache] * kPart; };
+      for (; cache < std::size(caches) && !fits(); cache++)
+        *moved[cache] = comes(prints, depth, cache == 0 ? &w.pages : nullptr);
       std::swap(prints, outer);
     }
   }
-  double comes(const std::vector<Footprint>& prints, size_t depth) const {
+  double comes(const std::vector<Footprint>& prints, size_t depth, double* pages) const {
     double sum = 0;
     for (size_t i = 0; i < prints.size(); i++) {
       const Access& a = kernel_.accesses[i];
@@ -330,9 +404,21 @@ class Pricing {
       double times = 1;
       for (size_t d = 0; d < depth; d++)
         if (has(a.around | a.loops, levels_[d].loop)) times *= levels_[d].count;
-      sum += times * prints[i].bytes * (a.is_store ? 2 : 1);
+      if (pages != nullptr) *pages += times * prints[i].pages;
+      sum += times * prints[i].bytes * (a.is_store ? 2 * crowded(a) : 1);
     }
     return sum;
+  }
+
+  // Many places that are written in turn push each other out.
+  double crowded(const Access& a) const {
+    double streams = 1;
+    for (size_t i = 0; i < splits_.size(); i++)
+      if (has(a.loops, i) &&
+          (!a.strides[i] ||
+           std::abs(static_cast<double>(*a.strides[i])) * static_cast<double>(a.bytes) >= kFar))
+        streams *= copies(i);
+    return 1 + std::max(0.0, streams - kStreams) / (2 * kStreams);
   }
 
   // Each element is read, put into order and stored.
@@ -353,7 +439,7 @@ class Pricing {
   const std::vector<Split>& splits_;
   const DeviceSpec& spec_;
   std::vector<Level> levels_;
-  LoopSet lanes_ = 0;
+  LoopSet lanes_ = 0, vectorized_ = 0;
   int64_t threads_ = 1;
 };
 
@@ -429,7 +515,8 @@ Opts opts_of(const Summary& kernel, const LoopPlan& plan) {
 
 void do_at_once(const Summary& kernel, LoopPlan& plan, size_t loop, int64_t amount) {
   for (size_t i = 0; i < plan.splits.size(); i++) {
-    if (i != loop && (!kernel.loops[loop].is_reduce || kernel.loops[i].sibling != kernel.loops[loop].sibling)) continue;
+    if (i != loop && (!kernel.loops[loop].is_reduce || kernel.loops[i].sibling != kernel.loops[loop].sibling))
+      continue;
     Split& s = plan.splits[i];
     if (s.copies == 1) s.first = amount;
     s.copies *= amount;
@@ -443,7 +530,8 @@ Work work_of(const Summary& kernel, const LoopPlan& plan, const DeviceSpec& spec
 int64_t picoseconds(const Work& w, const DeviceSpec& spec) {
   const Rates& r = spec.rates;
   const auto threads = static_cast<double>(w.threads);
-  const double times[] = {std::max(w.compute, w.chain) + w.once, w.l2_bytes / r.l2_bytes, w.l3_bytes / r.l3_bytes,
+  const double times[] = {std::max(w.compute, w.chain) + w.once, w.l2_bytes / r.l2_bytes + w.pages * r.page,
+                          w.l3_bytes / r.l3_bytes,
                           w.memory_bytes / std::min(r.memory_bytes, r.all_memory_bytes / threads)};
   const double most = *std::ranges::max_element(times);
   double sum = 0;

@@ -23,24 +23,25 @@ struct Split {
 // What a list of opts says, loop by loop.
 struct LoopPlan {
   std::vector<Split> splits;
-  std::vector<size_t> order;   // of loops, as they are nested
+  std::vector<size_t> order;  // of loops, as they are nested
   std::vector<std::pair<size_t, size_t>> swaps;
   std::vector<size_t> blocks;  // loops that have them, outermost first
   Ints packed;                 // arguments
 };
 LoopPlan plan_of(const Summary& kernel);                                   // of no opts
 std::optional<LoopPlan> plan_of(const Summary& kernel, const Opts& opts);  // none: not understood
-Opts opts_of(const Summary& kernel, const LoopPlan& plan);                 // of one in which nothing is packed
+Opts opts_of(const Summary& kernel, const LoopPlan& plan);  // of one in which nothing is packed
 // So many neighbouring steps more at once. The loops of reduces that stand side by side go together.
 void do_at_once(const Summary& kernel, LoopPlan& plan, size_t loop, int64_t amount);
 
 // What a thread does, and what all of them move.
 struct Work {
-  double compute = 0;   // cycles in which instructions are issued
-  double chain = 0;     // cycles in which sums wait for each other
+  double compute = 0;                                   // cycles in which instructions are issued
+  double chain = 0;                                     // cycles in which sums wait for each other
   double l2_bytes = 0, l3_bytes = 0, memory_bytes = 0;  // that come from each
-  double spills = 0;    // registers that are missing
-  double once = 0;      // cycles for copies that are made first
+  double pages = 0;                                     // that are gone to
+  double spills = 0;                                    // registers that are missing
+  double once = 0;                                      // cycles for copies that are made first
   int64_t threads = 1;
 };
 

@@ -38,11 +38,11 @@ class Summarizing {
     for (size_t i = 0; i < loops_.size(); i++) {
       const UOp& range = loops_.at(i);
       number_.emplace(range, i);
-      const bool is_reduce =
-          i >= loops_.outputs.size() && i < loops_.outputs.size() + loops_.reduces.size();
-      summary_.loops.push_back({.steps = static_cast<int64_t>(std::clamp<wide>(range.src(0).vmax(), 1, wide{1} << 40)),
-                                .is_symbolic = !range.src(0).is_int_const(),
-                                .is_reduce = is_reduce});
+      const bool is_reduce = i >= loops_.outputs.size() && i < loops_.outputs.size() + loops_.reduces.size();
+      summary_.loops.push_back(
+          {.steps = static_cast<int64_t>(std::clamp<wide>(range.src(0).vmax(), 1, wide{1} << 40)),
+           .is_symbolic = !range.src(0).is_int_const(),
+           .is_reduce = is_reduce});
     }
     summary_.nodes = std::ssize(order_);
     summary_.around_all = ~LoopSet{0};
@@ -55,7 +55,8 @@ class Summarizing {
     std::vector<int64_t> written;
     for (const Access& a : summary_.accesses)
       if (a.is_store) written.push_back(a.argument);
-    for (Access& a : summary_.accesses) a.is_stored_too = std::ranges::find(written, a.argument) != written.end();
+    for (Access& a : summary_.accesses)
+      a.is_stored_too = std::ranges::find(written, a.argument) != written.end();
     return std::move(summary_);
   }
 
@@ -63,8 +64,8 @@ class Summarizing {
   // Where a node stands: in these loops, if it depends on them or not.
   struct Place {
     LoopSet around = 0;
-    bool is_needed = false;   // something uses it
-    bool is_computed = false; // a value uses it; else only addresses do
+    bool is_needed = false;    // something uses it
+    bool is_computed = false;  // a value uses it; else only addresses do
     int users = 0;
   };
 
@@ -141,14 +142,23 @@ class Summarizing {
     const UOp& memory = storage_of(u.src(0));
     if (memory.op() == Op::PARAM) a.argument = memory.arg().integer();
     for (size_t i = 0; i < loops_.size(); i++)
-      a.strides.push_back(has(a.loops, i) ? stride_of(position_of(index), loops_.at(i)) : std::optional<wide>(0));
+      a.strides.push_back(has(a.loops, i) ? stride_of(position_of(index), loops_.at(i))
+                                          : std::optional<wide>(0));
+    a.is_near = memory.op() == Op::DEFINE_LOCAL;
+    if (a.is_near) {
+      LoopSet& copied = near_[memory];
+      if (a.is_store) copied |= loops_in(u.src(1)) & ~a.loops;
+      a.copied = copied & ~a.loops;
+      a.loops |= a.copied;
+      for (size_t i = 0; i < loops_.size(); i++)
+        if (has(a.copied, i)) a.strides[i] = 1;
+    }
     for (size_t i = 0; i < loops_.size(); i++)
       if (has(a.loops, i)) a.by_stride.push_back(static_cast<uint8_t>(i));
     std::ranges::stable_sort(a.by_stride, {}, [&](uint8_t i) {
       const wide stride = a.strides[i].value_or(0);
       return stride < 0 ? -stride : stride;
     });
-    a.is_near = memory.op() == Op::DEFINE_LOCAL;
     widen(dtype);
     summary_.accesses.push_back(std::move(a));
   }
@@ -206,17 +216,19 @@ class Summarizing {
       for (const Reduction& b : summary_.reductions) {
         if (&a >= &b || a.around != b.around || std::popcount(a.closed) != std::popcount(b.closed)) continue;
         for (LoopSet left = a.closed, right = b.closed; left != 0; left &= left - 1, right &= right - 1) {
-          const auto i = static_cast<size_t>(std::countr_zero(left)), k = static_cast<size_t>(std::countr_zero(right));
+          const auto i = static_cast<size_t>(std::countr_zero(left)),
+                     k = static_cast<size_t>(std::countr_zero(right));
           Loop &first = summary_.loops[i], &second = summary_.loops[k];
-          if (first.steps == second.steps) second.sibling = first.sibling = std::min(first.sibling, second.sibling);
+          if (first.steps == second.steps)
+            second.sibling = first.sibling = std::min(first.sibling, second.sibling);
         }
       }
   }
 
   // As vectors are counted in floats of 32 bits at least: narrower ones are computed in those.
   void widen(DType dtype) {
-    summary_.widest = std::max(
-        summary_.widest, dtype.is_float() ? std::max<int64_t>(4, dtype.bytes()) : static_cast<int64_t>(dtype.bytes()));
+    summary_.widest = std::max(summary_.widest, dtype.is_float() ? std::max<int64_t>(4, dtype.bytes())
+                                                                 : static_cast<int64_t>(dtype.bytes()));
   }
 
   const NodeList order_;
@@ -224,6 +236,7 @@ class Summarizing {
   std::unordered_map<UOp, size_t> number_;
   std::vector<Place> places_;
   std::unordered_map<UOp, UOp> users_;
+  std::unordered_map<UOp, LoopSet> near_;  // of memory, the loops of which each copy has its own
   Summary summary_;
 };
 

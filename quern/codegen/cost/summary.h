@@ -27,16 +27,17 @@ struct Loop {
 
 // A LOAD or a STORE.
 struct Access {
-  LoopSet loops = 0;   // that its address depends on
-  LoopSet gated = 0;   // that its gate depends on
-  LoopSet around = 0;  // that it stands in, or could
+  LoopSet loops = 0;                         // that its address depends on
+  LoopSet gated = 0;                         // that its gate depends on
+  LoopSet around = 0;                        // that it stands in, or could
   std::vector<std::optional<wide>> strides;  // in elements, for each loop; none: not the same for all steps
   std::vector<uint8_t> by_stride;  // the loops that it depends on, those with the nearest steps first
   int64_t bytes = 4;               // of an element
-  int64_t argument = -1;                     // the PARAM; -1: other memory
+  int64_t argument = -1;           // the PARAM; -1: other memory
   bool is_store = false;
   bool is_stored_too = false;  // the same memory is written
   bool is_near = false;        // memory of the kernel's own
+  LoopSet copied = 0;          // of these loops each step that is done at once has such memory of its own
 };
 
 // Instructions that are done for each step of the same loops.

@@ -115,6 +115,20 @@ UOp with_row_kept(const UOp& program, const KeptRow& row) {
 
 }  // namespace
 
+namespace {
+
+// Its steps are neighbours in other memory: they may become lanes.
+bool is_along_memory(const UOp& program, const UOp& range) {
+  bool found = false;
+  walk(program, [&](const UOp& u) {
+    if (u.op() == Op::INDEX && storage_of(u).op() == Op::PARAM && is_open(u, range))
+      found |= stride_of(position_of(u), range) == 1;
+  });
+  return found;
+}
+
+}  // namespace
+
 UOp rows_for_each_copy(const UOp& program) {
   if (!program.ops_below().contains(Op::DEFINE_LOCAL)) return program;
   std::unordered_map<UOp, UOps> copied;  // of memory, the ranges around what is stored
@@ -145,9 +159,12 @@ UOp rows_for_each_copy(const UOp& program) {
     UOp position = position_of(now);
     int64_t scale = found->first.dtype().size();
     for (const UOp& r : found->second) {
+      if (is_along_memory(program, r)) continue;
       position = r * scale + position;
       scale *= steps(r);
     }
+    for (const UOp& r : found->second)
+      if (is_along_memory(program, r)) position = position * steps(r) + r;
     if (has_gate(now)) position = where(gate_of(now), position, UOp::invalid());
     return UOp::make(Op::INDEX, sources[0].dtype(), {sources[0], position});
   });

@@ -47,10 +47,11 @@ struct Rates {
   double cycle_ps = 300;  // picoseconds
   // cycles that the class keeps a core busy, for a vector of 32 bytes and for one of the widest
   std::array<double, kOpClasses> cycles = {0.5, 5, 6, 5, 9, 14, 24, 20, 2.5, 60};
-  double loads = 2, stores = 1, instructions = 4;  // per cycle
-  double latency = 4;                              // of an addition or a product of floats
+  double loads = 2, stores = 1, instructions = 4;         // per cycle
+  double latency = 4;                                     // of an addition or a product of floats
   double l2_bytes = 64, l3_bytes = 48, memory_bytes = 6;  // per cycle and core
-  double all_memory_bytes = 10;                            // per cycle, all cores together
+  double all_memory_bytes = 10;                           // per cycle, all cores together
+  double page = 8;                                        // to go to a page that is not at hand
   double wake_us = 5;                                     // until threads are awake, and have met again
 };
 

@@ -1,4 +1,5 @@
-// What the heuristic says of products, on a machine of given caches: lanes, tiles, threads, and what is packed.
+// What the heuristic says of products, on a machine of given caches: lanes, tiles, threads, and what is
+// packed.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

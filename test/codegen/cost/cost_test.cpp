@@ -1,5 +1,5 @@
-// What the cost model sees of a kernel, and in which order it puts lists of opts. No clock: what is checked is which of
-// two lists is held to be quicker where that is certain.
+// What the cost model sees of a kernel, and in which order it puts lists of opts. No clock: what is checked
+// is which of two lists is held to be quicker where that is certain.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -23,7 +23,8 @@ DeviceSpec machine(int64_t cores = 1) {
   return spec;
 }
 
-constexpr const char* kProduct = R"(%a = INDEX(PARAM(; 1):float32*[{0}], r0[{0}] * {1} + r2[{1}, REDUCE]):float32
+constexpr const char* kProduct =
+    R"(%a = INDEX(PARAM(; 1):float32*[{0}], r0[{0}] * {1} + r2[{1}, REDUCE]):float32
   %b = INDEX(PARAM(; 2):float32*[{0}], r2 * {2} + r1[{2}]):float32
   SINK(END(STORE(INDEX(PARAM(; 0):float32*[{0}], r0 * {2} + r1), REDUCE(%a * %b, r2; {{op: ADD}})), r0, r1)))";
 
@@ -80,10 +81,10 @@ TEST(Summary, SumsSideBySideAreSplitTogether) {
 }
 
 TEST(Summary, AnIndexThatIsReadIsRead) {
-  const std::optional<Summary> kernel = summary_of(loops(parse(
-      "%i = CAST(INDEX(PARAM(; 2):int32*[64], r0[64]):int32):index\n"
-      "SINK(END(STORE(INDEX(PARAM(; 0):float32*[64], r0), INDEX(PARAM(; 1):float32*[4096], %i"
-      "):float32), r0))")));
+  const std::optional<Summary> kernel = summary_of(
+      loops(parse("%i = CAST(INDEX(PARAM(; 2):int32*[64], r0[64]):int32):index\n"
+                  "SINK(END(STORE(INDEX(PARAM(; 0):float32*[64], r0), INDEX(PARAM(; 1):float32*[4096], %i"
+                  "):float32), r0))")));
   ASSERT_TRUE(kernel);
   EXPECT_EQ(kernel->accesses.size(), 3U);
   for (const Access& a : kernel->accesses)
@@ -104,9 +105,9 @@ TEST(LoopPlan, IsWhatTheListSays) {
 }
 
 TEST(Estimate, LanesAlongMemoryAreQuick) {
-  const UOp program = loops(parse(
-      "SINK(END(STORE(INDEX(PARAM(; 0):float32*[1048576], r0[1024] * 1024 + r1[1024]), INDEX(PARAM(; "
-      "1):float32*[1048576], r1 * 1024 + r0):float32 + 1.0), r0, r1))"));
+  const UOp program = loops(
+      parse("SINK(END(STORE(INDEX(PARAM(; 0):float32*[1048576], r0[1024] * 1024 + r1[1024]), INDEX(PARAM(; "
+            "1):float32*[1048576], r1 * 1024 + r0):float32 + 1.0), r0, r1))"));
   EXPECT_LT(price(program, "UPCAST(1, 8)"), price(program, ""));
   EXPECT_LT(price(program, "UPCAST(1, 8) UPCAST(0, 8)"), price(program, "UPCAST(1, 8)")) << "squares";
 }
@@ -126,19 +127,21 @@ TEST(Estimate, ThreadsPayForLargeWorkOnly) {
 }
 
 TEST(Estimate, WalkingDownColumnsIsSlow) {
-  const UOp program = loops(parse(
-      "SINK(END(STORE(INDEX(PARAM(; 0):float32*[16777216], r0[4096] * 4096 + r1[4096]), INDEX(PARAM(; "
-      "1):float32*[16777216], r0 * 4096 + r1):float32 * 2.0), r0, r1))"));
+  const UOp program = loops(
+      parse("SINK(END(STORE(INDEX(PARAM(; 0):float32*[16777216], r0[4096] * 4096 + r1[4096]), INDEX(PARAM(; "
+            "1):float32*[16777216], r0 * 4096 + r1):float32 * 2.0), r0, r1))"));
   // one loop of all elements is left: the walk is made of a swap in a kernel whose loops cannot be joined
-  const UOp apart = loops(parse(
-      "SINK(END(STORE(INDEX(PARAM(; 0):float32*[16777216], r0[4096] * 4096 + r1[4096]), INDEX(PARAM(; "
-      "1):float32*[16777216], r0 * 4096 + r1):float32 * INDEX(PARAM(; 2):float32*[4096], r1):float32), r0, r1))"));
+  const UOp apart = loops(
+      parse("SINK(END(STORE(INDEX(PARAM(; 0):float32*[16777216], r0[4096] * 4096 + r1[4096]), INDEX(PARAM(; "
+            "1):float32*[16777216], r0 * 4096 + r1):float32 * INDEX(PARAM(; 2):float32*[4096], r1):float32), "
+            "r0, r1))"));
   EXPECT_EQ(summary_of(program)->loops.size(), 1U);
   EXPECT_LT(price(apart, "") * 2, price(apart, "SWAP(0, 1)"));
 }
 
 TEST(ByCost, ListsApplyAndAreInOrder) {
-  for (const auto& [m, k, n] : {std::tuple{17, 65536, 17}, {64, 64, 64}, {100, 30, 7}, {1, 1000, 1000}, {1, 1, 1}}) {
+  for (const auto& [m, k, n] :
+       {std::tuple{17, 65536, 17}, {64, 64, 64}, {100, 30, 7}, {1, 1000, 1000}, {1, 1, 1}}) {
     const UOp program = loops(product(m, k, n), machine(2));
     const std::optional<Summary> kernel = summary_of(program);
     ASSERT_TRUE(kernel);
@@ -161,9 +164,11 @@ TEST(ByCost, ListsApplyAndAreInOrder) {
 
 TEST(ByCost, ChangesOnlyWhatIsFarWorse) {
   int changed = 0;
-  for (const auto& [m, k, n] : {std::tuple{17, 4096, 17}, {3, 100, 1000}, {1000, 64, 5}, {7, 7, 5000}, {512, 512, 512}}) {
+  for (const auto& [m, k, n] :
+       {std::tuple{17, 4096, 17}, {3, 100, 1000}, {1000, 64, 5}, {7, 7, 5000}, {512, 512, 512}}) {
     const UOp program = loops(product(m, k, n), machine(2));
-    const std::string rules = to_text(heuristic_opts(program, machine(2))), chosen = to_text(choose_opts(program, machine(2)));
+    const std::string rules = to_text(heuristic_opts(program, machine(2))),
+                      chosen = to_text(choose_opts(program, machine(2)));
     if (rules == chosen) continue;
     changed++;
     EXPECT_LT(price(program, chosen, machine(2)) * 5, price(program, rules, machine(2)) * 4);
