@@ -8,7 +8,7 @@ import tempfile
 import unittest
 
 STAGES = ["ir", "tensor", "schedule", "codegen", "render", "runtime"]
-ALL = STAGES + ["engine", "nn", "io", "viz", "apps", "python"]
+ALL = STAGES + ["engine", "nn", "io", "llm", "viz", "apps", "python"]
 MAY_INCLUDE = {  # besides itself and base
     "base": [],
     "ir": [],
@@ -20,6 +20,7 @@ MAY_INCLUDE = {  # besides itself and base
     "engine": STAGES,
     "nn": ["ir", "tensor", "engine"],
     "io": ["ir", "tensor", "engine"],
+    "llm": STAGES + ["engine", "nn", "io"],
     "viz": ALL,
     "apps": ALL,
     "python": ALL,
@@ -35,6 +36,7 @@ ROOMS = {
     "render": ["c_style", "llvm"],
     "runtime": ["host", "cache", "cpu", "cl", "interp"],
     "engine": ["search", "realize", "jit"],
+    "llm": ["tokenizer"],
 }
 EXCEPTIONS = {  # (file, what it includes): why
     ("quern/ir/node/uop.cpp", "quern/ir/spec/spec.h"): "SPEC=2 checks each node where it is made",
