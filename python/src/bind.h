@@ -29,6 +29,7 @@ void bind_values(TensorClass& tensor);  // to and from NumPy, lists, bytes
 void bind_jit(nb::module_& m);
 void bind_optim(nb::module_& m);
 void bind_io(nb::module_& m);
+void bind_llm(nb::module_& m);
 
 // Results that have names: a tuple of quern.results.
 nb::object named_pair(const char* kind, const Tensor& first, const Tensor& second);

@@ -28,4 +28,5 @@ NB_MODULE(_core, m) {
   bind_jit(m);
   bind_optim(m);
   bind_io(m);
+  bind_llm(m);
 }
