@@ -36,7 +36,7 @@ ROOMS = {
     "render": ["c_style", "llvm"],
     "runtime": ["host", "cache", "cpu", "cl", "interp"],
     "engine": ["search", "realize", "jit"],
-    "llm": ["tokenizer", "template"],
+    "llm": ["tokenizer", "template", "model", "sampling"],
 }
 EXCEPTIONS = {  # (file, what it includes): why
     ("quern/ir/node/uop.cpp", "quern/ir/spec/spec.h"): "SPEC=2 checks each node where it is made",

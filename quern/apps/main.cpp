@@ -15,6 +15,7 @@ int main(int argc, char** argv) {
   quern::apps::add_ir(app);
   quern::apps::add_demo(app);
   quern::apps::add_env(app);
+  quern::apps::add_llm(app);
   try {
     app.parse(argc, argv);
     if (!std::cout.flush()) throw quern::Error("cannot write to standard output");
