@@ -97,8 +97,25 @@ def write_image():
         put("image", file.name, file.read_bytes())
 
 
+def write_chat_template():
+    for name, source in {
+        "messages": "{% for m in messages %}{% if loop.first %}{{ bos_token }}{% endif %}{{ m['role'] ~ ': ' + m.content|trim }}\n{% endfor %}",
+        "set": "{%- set ns = namespace(x=1) -%}{% set y %}a{% endset %}{% for i in range(3) if i > 0 %}{% set ns.x = ns.x + i %}{% else %}-{% endfor %}",
+        "macro": "{% macro f(a, b='c') %}{{ a }}{{ caller() }}{% endmacro %}{% call f(1, b=2) %}x{% endcall %}{% raw %}{{ }}{% endraw %}{# c #}",
+        "filters": "{{ messages|selectattr('role', 'equalto', 'user')|map(attribute='content')|join(', ')|upper }}{{ messages|tojson(indent=2) }}{{ 'a b'.split()[::-1] }}",
+        "logic": "{{ 1 + 2 * -3 ** 2 // 4 % 5 if not x is defined and 'a' in 'abc' or 1 < 2 <= 3 else [1, (2,), {'a': none}] }}",
+        "recursive": "{% for x in [[1, [2]], 3] recursive %}{% if x is number %}{{ x }}{% continue %}{% endif %}({{ loop(x) }}){% endfor %}",
+    }.items():
+        put("chat_template", name, source.encode())
+
+
+def write_tokenizer():
+    put("tokenizer", "text", "Hello, world! It's 1234 \u00fc \u4e2d\u6587 \U0001f999 <|x|>\n\n  a".encode())
+    put("tokenizer", "bytes", bytes(range(256)))
+
+
 if __name__ == "__main__":
     shutil.rmtree(CORPUS, ignore_errors=True)
     (CORPUS / "gguf").mkdir(parents=True)
-    for write in write_safetensors, write_gguf, write_npy, write_zip, write_torch, write_image:
+    for write in write_safetensors, write_gguf, write_npy, write_zip, write_torch, write_image, write_chat_template, write_tokenizer:
         write()
