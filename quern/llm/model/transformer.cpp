@@ -19,6 +19,8 @@ namespace {
 constexpr std::array<int64_t, 3> kChunks = {1, 16, 128};
 constexpr int64_t kSpare = kChunks.back();  // places behind the capacity, which fillings write
 
+constexpr int64_t kFewRows = 16;
+
 // Bytes of memory that there are, as the kernel estimates; none if it does not say.
 std::optional<int64_t> available_memory() {
   std::ifstream info("/proc/meminfo");
@@ -27,6 +29,21 @@ std::optional<int64_t> available_memory() {
     if (word == "MemAvailable:" && info >> kibibytes) return kibibytes * 1024;
   }
   return {};
+}
+
+// x @ weight.T, in float32. Blocks of files are of 32 numbers (or of multiples) whose halves are packed
+// together: for few rows the sum is written in loops over just these, so that kernels read a block without
+// dividing indices.
+Tensor times_weight(const Tensor& x, const Tensor& weight) {
+  constexpr int64_t kHalf = 16, kBlock = 2 * kHalf;
+  const Dim rows = x.size(0), out = weight.size(0);
+  const int64_t size = weight.size(1).value();
+  if (rows.max() > kFewRows) return x.contiguous().linear(weight.f32().T().contiguous());
+  if (size % kBlock != 0) return x.linear(weight.f32().T());
+  const Dim blocks(size / kBlock);
+  const Tensor products =
+      x.reshape({rows, 1, blocks, 2, kHalf}) * weight.f32().reshape({1, out, blocks, 2, kHalf});
+  return products.sum({2, 3, 4});
 }
 
 Tensor capped(const Tensor& x, double cap) { return cap > 0 ? (x / cap).tanh() * cap : x; }
@@ -247,7 +264,7 @@ Tensor Transformer::norm_of(const Layer& layer, const Tensor& x, const std::stri
 }
 
 Tensor Transformer::product(const Layer& layer, const Tensor& x, const std::string& name) const {
-  const Tensor y = x.linear(layer.weights.at(name + ".weight").f32().T());
+  const Tensor y = times_weight(x, layer.weights.at(name + ".weight"));
   const Tensor* bias = find(layer, name + ".bias");
   return bias != nullptr ? y + bias->f32() : y;
 }
@@ -265,6 +282,8 @@ Tensor Transformer::attention(const Layer& layer, const Tensor& x, const Dim& pl
   } else {
     q = product(layer, x, "attn_q"), k = product(layer, x, "attn_k"), v = product(layer, x, "attn_v");
   }
+  const bool is_long = tokens.value() > kFewRows;
+  if (is_long) q = q.contiguous(), k = k.contiguous();  // so that what turns them is no part of the products
   const auto with_heads = [&](const Tensor& given, const Dim& count, const char* name) {
     const Tensor apart = given.reshape({tokens, count, size});
     const Tensor* weight = name != nullptr ? find(layer, name) : nullptr;
@@ -300,7 +319,10 @@ Tensor Transformer::attention(const Layer& layer, const Tensor& x, const Dim& pl
     scores =
         seen.where(scores, -std::numeric_limits<double>::infinity()).reshape({kv_heads, group * tokens, end});
   }
-  const Tensor mixed = scores.softmax(-1).dot(values.f32());
+  // For many tokens each step is a kernel of its own, over memory in order.
+  const Tensor shares = is_long ? scores.softmax(-1).contiguous() : scores.softmax(-1);
+  Tensor mixed = shares.dot(is_long ? values.f32().contiguous() : values.f32());
+  if (is_long) mixed = mixed.contiguous();
   const Tensor out =
       mixed.reshape({kv_heads, group, tokens, size}).permute({2, 0, 1, 3}).reshape({tokens, heads * size});
   return product(layer, out, "attn_output");
@@ -336,7 +358,7 @@ Tensor Transformer::forward(const Tensor& tokens, const Dim& place) const {
 
 Tensor Transformer::logits_of(const Tensor& x) const {
   Tensor logits =
-      norm(x, output_norm_, output_norm_bias_ ? &*output_norm_bias_ : nullptr).linear(output_.f32().T());
+      times_weight(norm(x, output_norm_, output_norm_bias_ ? &*output_norm_bias_ : nullptr), output_);
   if (output_bias_) logits = logits + output_bias_->f32();
   if (sizes_.logit_scale != 1) logits = logits * sizes_.logit_scale;
   return capped(logits, sizes_.logit_cap);
