@@ -39,7 +39,7 @@ class _GlobalCounters:
     kernel_count = _counter("kernels", "Kernels that ran.")
     global_ops = _counter("operations", "Arithmetic that was done, estimated.")
     global_mem = _counter("bytes", "Bytes moved from and to memory, estimated.")
-    time_sum_s = _counter("nanoseconds", "Seconds that kernels and copies took; of replays of a jit with DEBUG=2 only.", 1e-9)
+    time_sum_s = _counter("nanoseconds", "Seconds that kernels and copies took; of replays of a jit with DEBUG=2 or PROFILE=1 only.", 1e-9)
     searches = _counter("searches", "Kernels whose optimisations were searched for.")
     mem_peak = _counter("mem_peak", "The most bytes that were in use.")
 

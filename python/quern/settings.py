@@ -140,7 +140,7 @@ for _name in _core.setting_names():
 _Training()
 
 # Of tinygrad, about what quern does not have, or does by itself: they have values, and change nothing.
-for _name in "ALLOW_TF32 FLOAT16 FUSE_ARANGE FUSE_OPTIM IMAGE NO_MEMORY_PLANNER PICKLE_BUFFERS PROFILE TC_OPT VIZ WINO".split():
+for _name in "ALLOW_TF32 FLOAT16 FUSE_ARANGE FUSE_OPTIM IMAGE NO_MEMORY_PLANNER PICKLE_BUFFERS TC_OPT VIZ WINO".split():
     ContextVar(_name, 0)
 for _name in "ALLREDUCE_CAST CAPTURING LRU SCACHE TC TRACEMETA USE_TC".split():
     ContextVar(_name, 1)

@@ -21,6 +21,7 @@ enum class LockOrder : uint8_t {
   allocation,
   device_memory,
   guarded_memory,
+  profile,
   settings,  // what holds them waits for nothing
   nodes,
   node_memory,

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "quern/base/fork.h"
+#include "quern/base/profile.h"
 #include "quern/runtime/counters.h"
 
 namespace quern {
@@ -20,7 +21,9 @@ int64_t size_in_bytes(Device& device, DType dtype, int64_t elements) {
   return elements * dtype.bytes();
 }
 
-void count_memory(int64_t change) {
+void count_memory(Device& device, int64_t change) {
+  const int64_t held = device.count_memory(change);
+  if (profile::is_on()) profile::note_memory(device.name(), held);
   const int64_t used = GlobalCounters::mem_used += change;
   int64_t peak = GlobalCounters::mem_peak.load();
   while (peak < used && !GlobalCounters::mem_peak.compare_exchange_weak(peak, used)) {
@@ -63,7 +66,7 @@ Buffer::Buffer(BufferPtr base, DType dtype, int64_t elements, int64_t byte_offse
 Buffer::~Buffer() {
   if (!allocated_ || is_external_ || base_) return;
   device_.free(memory_, bytes_);
-  count_memory(-bytes_);
+  count_memory(device_, -bytes_);
 }
 
 bool Buffer::is_allocated() const {
@@ -82,7 +85,7 @@ void* Buffer::memory() {
     if (!forbidden_.empty()) throw Error(forbidden_);
     memory_ = device_.allocate(bytes_);
     allocated_ = true;
-    count_memory(bytes_);
+    count_memory(device_, bytes_);
   }
   return memory_;
 }

@@ -11,7 +11,7 @@ struct GlobalCounters {
   static inline std::atomic<int64_t> operations = 0;  // arithmetic, estimated
   static inline std::atomic<int64_t> bytes = 0;       // moved from and to memory, estimated
   static inline std::atomic<int64_t> nanoseconds =
-      0;  // that kernels and copies took; of replays with DEBUG=2 only
+      0;  // that kernels and copies took; of replays with DEBUG=2 or PROFILE only
   static inline std::atomic<int64_t> searches = 0;  // for opts of a kernel (BEAM)
   static inline std::atomic<int64_t> mem_used = 0;  // of all devices, now
   static inline std::atomic<int64_t> mem_peak = 0;

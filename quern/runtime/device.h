@@ -1,6 +1,7 @@
 // Devices: they hold memory, and run programs on it. All of this may be used from several threads.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -79,12 +80,16 @@ class Device {
   // Programs of this device that will be run often, in this order (batch.h).
   virtual std::unique_ptr<Batch> prepare(std::vector<Launch> launches);
 
+  // Buffers hold so much more of its memory; returns how much that is in all.
+  int64_t count_memory(int64_t change) { return held_ += change; }
+
  protected:
   Device(std::string name, DeviceSpec spec) : name_(std::move(name)), spec_(std::move(spec)) {}
 
  private:
   std::string name_;
   DeviceSpec spec_;
+  std::atomic<int64_t> held_ = 0;
 };
 
 // A device whose memory is that of the host.

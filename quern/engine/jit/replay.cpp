@@ -7,6 +7,7 @@
 #include <cstdio>
 
 #include "quern/base/env.h"
+#include "quern/base/profile.h"
 #include "quern/engine/host.h"
 #include "quern/engine/realize/describe.h"
 #include "quern/engine/realize/programs.h"
@@ -271,7 +272,8 @@ void Replay::run(bool apart) {
     for (const Drawn& d : drawn_) values_[d.value] = static_cast<int64_t>(now.drawn) + d.offset;
     for (const size_t key : keys_) values_[key] = static_cast<int64_t>(now.key);
   }
-  if (env::DEBUG() >= 2) {  // else reading the clock would be a good part of a small replay
+  if (env::DEBUG() >= 2 ||
+      profile::is_on()) {  // else reading the clock would be a good part of a small replay
     const auto start = std::chrono::steady_clock::now();
     run_and_tell(apart && foreign_.empty());
     const std::chrono::nanoseconds time = std::chrono::steady_clock::now() - start;
@@ -284,14 +286,15 @@ void Replay::run(bool apart) {
   GlobalCounters::bytes += bytes_;
 }
 
-// One step after the other, each with a line on what it did.
+// One step after the other, so that it can be told what each did.
 void Replay::run_and_tell(bool apart) {
   for (const Work& work : work_) {
     const std::vector<Segment> segments = prepared({&work, 1});
     const auto start = std::chrono::steady_clock::now();
     run_segments(segments, apart);
     const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
-    std::fputs(describe_run(work.step, time.count(), work.operations, work.bytes, work.opts).c_str(), stderr);
+    const auto devices = std::ssize(work.parts);
+    note_run(work.step, {work.operations, work.bytes, devices, time.count(), work.opts});
   }
 }
 

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "quern/base/env.h"
+#include "quern/base/profile.h"
 #include "quern/runtime/counters.h"
 
 namespace quern {
@@ -44,24 +45,45 @@ std::string describe(const Schedule& schedule) {
   return text;
 }
 
-std::string describe_run(const Step& step, double seconds, int64_t operations, int64_t bytes,
-                         const Texts& opts) {
-  const bool copies = step.program.op() == Op::COPY, named = !copies && !step.program.arg().none();
-  const std::string devices = fmt::format("{}", fmt::join(step.buffers[0].device(), "+"));
-  const std::string what = copies  ? fmt::format("from {}", fmt::join(step.buffers[1].device(), "+"))
-                           : named ? step.program.arg().kernel().name
-                                   : "";
-  const double time = std::max(seconds, 1e-9);
+namespace {
+
+std::string what_runs(const Step& step) {
+  if (step.program.op() == Op::COPY) return fmt::format("from {}", fmt::join(step.buffers[1].device(), "+"));
+  return step.program.arg().none() ? "" : step.program.arg().kernel().name;
+}
+
+std::string describe_run(const Step& step, const std::string& what, const std::string& devices,
+                         const Ran& ran) {
+  const bool copies = step.program.op() == Op::COPY;
+  const double time = std::max(ran.seconds, 1e-9);
   auto rate = [&](int64_t count) { return static_cast<double>(count) / time * 1e-9; };
   std::string text = fmt::format(
       "{} {} {:<8} {:>3} buffers {} {:>9.2f} GFLOPS {:>8.2f} GB/s  mem {:>7.3f} GB  {}\n",
       copies ? "copy  " : "kernel", coloured(copies ? "36" : "1", fmt::format("{:<32}", what)), devices,
-      step.buffers.size(), coloured(colour_of(seconds), fmt::format("{:>10.3f} ms", seconds * 1e3)),
-      rate(operations), rate(bytes), static_cast<double>(GlobalCounters::mem_used.load()) * 1e-9,
-      coloured("2", fmt::format("{}", fmt::join(opts, " "))));
-  if (env::DEBUG() >= 3 && named)
+      step.buffers.size(), coloured(colour_of(ran.seconds), fmt::format("{:>10.3f} ms", ran.seconds * 1e3)),
+      rate(ran.operations), rate(ran.bytes), static_cast<double>(GlobalCounters::mem_used.load()) * 1e-9,
+      coloured("2", fmt::format("{}", fmt::join(ran.opts, " "))));
+  if (env::DEBUG() >= 3 && !copies)
     for (const std::string& reason : step.reasons) text += "       kept: " + reason + "\n";
   return text;
+}
+
+}  // namespace
+
+void note_run(const Step& step, const Ran& ran) {
+  const std::string devices = fmt::format("{}", fmt::join(step.buffers[0].device(), "+"));
+  const std::string what = what_runs(step);
+  if (profile::is_on()) {
+    const bool copies = step.program.op() == Op::COPY;
+    profile::add({.name = copies ? "copy " + what : what,
+                  .device = devices,
+                  .kernel = copies ? 0 : step.program.hash(),
+                  .times = ran.devices,
+                  .seconds = ran.seconds,
+                  .operations = ran.operations,
+                  .bytes = ran.bytes});
+  }
+  if (env::DEBUG() >= 2) std::fputs(describe_run(step, what, devices, ran).c_str(), stderr);
 }
 
 }  // namespace quern

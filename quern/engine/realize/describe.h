@@ -11,8 +11,15 @@ namespace quern {
 std::string describe(const Step& step, bool reasons);
 std::string describe(const Schedule& schedule);  // a line a step, with reasons
 
-// For DEBUG=2 and more: a step that ran, in columns, with colours on a terminal.
-std::string describe_run(const Step& step, double seconds, int64_t operations, int64_t bytes,
-                         const Texts& opts);
+// What one step did, on all of its devices.
+struct Ran {
+  int64_t operations = 0, bytes = 0, devices = 0;
+  double seconds = 0;
+  Texts opts = {};
+};
+
+// Tells of a step that ran: DEBUG=2 and more a line, in columns, with colours on a terminal; PROFILE at the
+// end.
+void note_run(const Step& step, const Ran& ran);
 
 }  // namespace quern

@@ -16,6 +16,7 @@
 #include <unordered_map>
 
 #include "quern/base/env.h"
+#include "quern/base/profile.h"
 #include "quern/codegen/lower.h"
 #include "quern/engine/search/beam.h"
 #include "quern/engine/search/opts_file.h"
@@ -44,20 +45,10 @@ Programs& programs() {
 // What a program is made from, for caches beyond this process. Of the environment all that is not known to
 // have nothing to do with it.
 std::string key_of(const Device& device, const UOp& kernel) {
-  constexpr std::array<std::string_view, 14> kElsewhere = {"DEBUG",
-                                                           "SPEC",
-                                                           "TRACK_MATCH_STATS",
-                                                           "REWRITE_TRACE",
-                                                           "DEVICE",
-                                                           "NO_COLOR",
-                                                           "CACHE",
-                                                           "QUERN_CACHE_DIR",
-                                                           "CACHE_LIMIT",
-                                                           "GUARD",
-                                                           "RING",
-                                                           "BEAM",
-                                                           "BEAM_SECONDS",
-                                                           "JIT"};
+  constexpr std::array<std::string_view, 16> kElsewhere = {
+      "DEBUG",        "SPEC",  "TRACK_MATCH_STATS", "REWRITE_TRACE", "GRAPHS", "PROFILE", "DEVICE",
+      "NO_COLOR",     "CACHE", "QUERN_CACHE_DIR",   "CACHE_LIMIT",   "GUARD",  "RING",    "BEAM",
+      "BEAM_SECONDS", "JIT"};
   std::string key = fmt::format("{} {}", kernel.key(), device.spec().text());
   for (const env::Variable& v : env::detail::rows) {
     const std::string_view name = v.name;
@@ -81,6 +72,7 @@ std::shared_ptr<const Program> compiled(Device& device, const UOp& scheduled) {
   const UOp kernel = found ? with_opts(given, *found) : given;
   return device.compile_source(ProgramSource{
       key_of(device, kernel) + (found ? " searched" : ""), [&device, kernel, choice] {
+        const profile::Timer timer("lower: the rest");
         LinearProgram program = lower(kernel, device.spec(), choice);
         if (env::DEBUG() >= 6)
           std::fputs(fmt::format("linear {}\n{}", program.name, program.text()).c_str(), stderr);

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 
 #include "quern/base/env.h"
+#include "quern/base/profile.h"
 #include "quern/engine/host.h"
 #include "quern/engine/realize/describe.h"
 #include "quern/engine/realize/programs.h"
@@ -104,13 +104,6 @@ class Stops {
   mutable bool safe_ = true;
 };
 
-// What one step did, on all of its devices.
-struct Ran {
-  int64_t operations = 0, bytes = 0;
-  double seconds = 0;
-  Texts opts;
-};
-
 // A kernel, or a copy, on one of the devices that the step is for.
 void run_step(const Step& step, const std::vector<BufferPtr>& buffers, const VariableValues& variables,
               Ran& ran) {
@@ -191,8 +184,10 @@ void run_schedule(const Prepared& prepared, const UOps& memory, const VariableVa
     GlobalCounters::operations += ran.operations;
     GlobalCounters::bytes += ran.bytes;
     GlobalCounters::nanoseconds += static_cast<int64_t>(ran.seconds * 1e9);
-    if (env::DEBUG() >= 2)
-      std::fputs(describe_run(step, ran.seconds, ran.operations, ran.bytes, ran.opts).c_str(), stderr);
+    if (env::DEBUG() >= 2 || profile::is_on()) {
+      ran.devices = std::ssize(step.buffers[0].device());
+      note_run(step, ran);
+    }
   }
 }
 

@@ -9,6 +9,8 @@
 #include <unordered_map>
 
 #include "quern/base/env.h"
+#include "quern/base/file.h"
+#include "quern/base/profile.h"
 #include "quern/ir/node/node_map.h"
 #include "quern/ir/shape/movement.h"
 #include "quern/schedule/canonicalise/functions.h"
@@ -161,6 +163,9 @@ std::shared_ptr<const Prepared> prepared(const UOp& stripped_sink, int depth) {
       return found->second;
     }
   }
+  if (const std::string& folder = env::GRAPHS(); !folder.empty())
+    write_file(fmt::format("{}/{}.ir", folder, stripped_sink.key()), stripped_sink.text() + "\n");
+  const profile::Timer timer("schedule: the rest");
   auto made = std::make_shared<Prepared>();
   made->schedule = make_schedule(
       stripped_sink, [](const std::string& name) -> const DeviceSpec& { return Device::get(name).spec(); });

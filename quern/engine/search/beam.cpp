@@ -9,6 +9,7 @@
 
 #include "quern/base/codegen_version.h"
 #include "quern/base/env.h"
+#include "quern/base/profile.h"
 #include "quern/codegen/lower.h"
 #include "quern/engine/host.h"
 #include "quern/engine/search/measure.h"
@@ -56,6 +57,7 @@ std::string name_of(const UOp& kernel) { return kernel.arg().none() ? "" : kerne
 
 Opts searched(Device& device, const UOp& kernel, const Optimisable& start, Turn turn) {
   GlobalCounters::searches++;
+  const profile::Timer timer("search");
   const auto began = std::chrono::steady_clock::now();
   SearchProgress progress(name_of(kernel), turn);
   DeviceMeasurer measurer(device, kernel, {.seconds = static_cast<double>(env::BEAM_SECONDS())},

@@ -63,10 +63,12 @@ std::string pass_table(std::span<const PassInfo> passes) {
 
 namespace detail {
 
-bool watching_passes() { return observing() || env::SPEC() > 0 || env::DEBUG() >= kPrintedFrom; }
+bool watching_passes() {
+  return observing() || profile::is_on() || env::SPEC() > 0 || env::DEBUG() >= kPrintedFrom;
+}
 
 PassWatch::PassWatch(std::string_view name, std::optional<Level> level, const UOp& graph, bool observed)
-    : name_(name), level_(level), graph_(graph) {
+    : name_(name), level_(level), graph_(graph), timer_(name) {
   if (observed && observing()) observation_ = std::make_unique<Observation>(name, graph);
 }
 

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "quern/base/profile.h"
 #include "quern/ir/pass/pass_info.h"
 #include "quern/ir/rewrite/rewrite.h"
 #include "quern/ir/rewrite/trace.h"
@@ -63,6 +64,7 @@ class PassWatch {
   std::optional<Level> level_;
   const UOp& graph_;
   std::unique_ptr<Observation> observation_;
+  profile::Timer timer_;
 };
 
 }  // namespace detail

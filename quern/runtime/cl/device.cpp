@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "quern/base/env.h"
+#include "quern/base/profile.h"
 #include "quern/render/c_style/opencl.h"
 #include "quern/runtime/cl/queue.h"
 #include "quern/runtime/devices.h"
@@ -87,12 +88,13 @@ class Kernel {
         api().clEnqueueNDRangeKernel(queue_.queue(), kernel_, 3, nullptr, global, local, 0, nullptr, nullptr),
         text_.kernel.c_str());
     check_status(api().clFlush(queue_.queue()), "clFlush");
-    if (env::DEBUG() >= 2)
+    if (env::DEBUG() >= 2 || profile::is_on())
       check_status(api().clFinish(queue_.queue()), text_.kernel.c_str());  // its time is told
   }
 
  private:
   void build(const std::string& name) {
+    const profile::Timer timer("OpenCL");
     cl_int status = CL_SUCCESS;
     const char* source = text_.source.c_str();
     program_ = api().clCreateProgramWithSource(queue_.context(), 1, &source, nullptr, &status);

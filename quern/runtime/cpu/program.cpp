@@ -10,6 +10,7 @@
 
 #include "quern/base/env.h"
 #include "quern/base/fork.h"
+#include "quern/base/profile.h"
 #include "quern/runtime/cache/disk_cache.h"
 #include "quern/runtime/cpu/compile.h"
 #include "quern/runtime/cpu/disassemble.h"
@@ -32,6 +33,7 @@ bool wants_to_see() {
 // None: it is not there, or cannot be used.
 std::optional<CodeInMemory> kept(DiskCache* cache, const std::string& key) {
   if (cache == nullptr || key.empty() || wants_to_see()) return {};
+  const profile::Timer timer("found on disk");
   const std::optional<std::string> bytes = cache->find(key);
   std::optional<Code> code = bytes ? Code::from(*bytes) : std::nullopt;
   if (!code) return {};
@@ -55,6 +57,7 @@ CodeInMemory made(const ProgramSource& source, bool no_alias) {
   if (!no_alias && program.in_order) program = program.in_order();
   if (env::DEBUG() >= 7) std::fputs(llvm_text(program, false).c_str(), stderr);
   const auto lowered = std::chrono::steady_clock::now();
+  const profile::Timer timer("LLVM");
   Code code = compile(program, no_alias);
   Linked linked = link(code);
   if (env::DEBUG() >= 1)
