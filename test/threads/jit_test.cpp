@@ -1,4 +1,5 @@
 // Several threads capture and replay functions, their own and one that they share.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <thread>
@@ -8,6 +9,8 @@
 
 namespace quern {
 namespace {
+
+using testing::AnyOf;
 
 TEST(JitThreads, CaptureAndReplayTheirOwn) {
   in_threads([&](int t) {
@@ -47,7 +50,7 @@ TEST(JitThreads, ShareOne) {
       const Tensor x = Tensor::full({4}, static_cast<float>(t + i)).contiguous().realize();
       EXPECT_EQ(step(x).to_vector<float>(), std::vector<float>(4, static_cast<float>(2 * (t + i) + 1)));
       if (i % 7 == t) step.reset();
-      EXPECT_GE(step.kernels(), 0);
+      EXPECT_THAT(step.kernels(), AnyOf(0, 1)) << "what was captured is there, or forgotten";
     }
   });
 }
