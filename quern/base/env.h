@@ -22,7 +22,7 @@ namespace quern::env {
   NUMBER(PROFILE, 0, 0, 1, "what time was spent on is told when the program ends: kernels, and stages of the compiler") \
   NUMBER(TRACK_MATCH_STATS, 0, 0, 2, "rewrite rules are counted: 1 by list of rules, 2 by rule, with their time") \
   TEXT(REWRITE_TRACE, "a file in which every rewrite is recorded")                                               \
-  TEXT(GRAPHS, "a folder in which each graph of tensors that is scheduled is written, as IR text")               \
+  TEXT(GRAPHS, "a file to which each graph of tensors that is scheduled is added, as IR text")                   \
   TEXT(DEVICE, "where tensors are made and computed, if nothing is said; not set: CPU, or INTERP without LLVM")  \
   TEXT(DEFAULT_FLOAT, "dtype of floats, if nothing is said: half, bfloat16, float, double or a full name; not set: float32") \
   TEXT(DEFAULT_INT, "dtype of integers, if nothing is said; not set: int32")                                     \

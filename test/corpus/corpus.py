@@ -1,6 +1,6 @@
 """Whether a change of the compiler changes what is computed: the kernels of many programs as text, before and after.
 
-    corpus.py collect GRAPHS [--build FOLDER] [--only PART,..]     runs programs; what they schedule goes into GRAPHS/PART
+    corpus.py collect GRAPHS [--build FOLDER] [--only PART,..]     runs programs; what they schedule goes into GRAPHS, a folder
     corpus.py render GRAPHS TEXT [--build FOLDER]                  what a build makes of all graphs: C (CPU), OpenCL C (CL), LINEAR
     corpus.py compare TEXT TEXT [--most N]                         of two builds; status 1 if any kernel differs
 
@@ -65,37 +65,43 @@ def parts(build):
     }
 
 
+def graphs_in(file):
+    """Each graph once: {key: text}."""
+    return dict(text.split("\n", 1) for text in file.read_text().split("# graph ")[1:])
+
+
 def collect(given):
     build = given.build.resolve()
+    given.graphs.mkdir(parents=True, exist_ok=True)
     for part, commands in parts(build).items():
         if given.only and part not in given.only.split(","):
             continue
-        folder = (given.graphs / part).resolve()
-        folder.mkdir(parents=True, exist_ok=True)
+        file = given.graphs.resolve() / f"{part}.ir"
+        file.unlink(missing_ok=True)
         for command in commands:
-            run_quietly(command, GRAPHS=str(folder), PYTHONPATH=str(build / "python"), QUERN_SEED="1",
+            run_quietly(command, GRAPHS=str(file), PYTHONPATH=str(build / "python"), QUERN_SEED="1",
                         QUERN_CACHE_DIR=str(build / "test_cache"), **({"DEVICE": "NULL"} if part == "networks" else {}))
-        graphs = sorted(folder.glob("*.ir"), key=lambda f: (-f.stat().st_size, f.name))
-        for graph in graphs[MOST:]:
-            graph.unlink()
-        print(f"{part}: {len(graphs[:MOST])} graphs of {len(graphs)}")
+        graphs = graphs_in(file)
+        kept = sorted(graphs.items(), key=lambda graph: (-len(graph[1]), graph[0]))[:MOST]
+        file.write_text("".join(f"# graph {key}\n{text}" for key, text in kept))
+        print(f"{part}: {len(kept)} graphs of {len(graphs)}")
 
 
 # ---- what is made of them
 
 def render(given):
     tool = given.build.resolve() / "test" / "corpus_tool"
-    files = sorted(given.graphs.resolve().glob("*/*.ir"), key=lambda f: -f.stat().st_size)
-    if not files:
+    graphs = {key: text for file in sorted(given.graphs.glob("*.ir")) for key, text in graphs_in(file).items()}
+    if not graphs:
         sys.exit(f"corpus: there are no graphs in {given.graphs}")
-    count = os.cpu_count()
+    texts, count = [f"# graph {key}\n{text}" for key, text in graphs.items()], os.cpu_count()
 
     def work(i):
-        subprocess.run([str(tool), str(given.text.resolve() / str(i))], input="".join(f"{f}\n" for f in files[i::count]), text=True, check=True)
+        subprocess.run([str(tool), str(given.text.resolve() / str(i))], input="".join(texts[i::count]), text=True, check=True)
 
     with concurrent.futures.ThreadPoolExecutor(count) as pool:
         list(pool.map(work, range(count)))
-    print(f"{len(files)} graphs, in {given.text}")
+    print(f"{len(graphs)} graphs, in {given.text}")
 
 
 # ---- comparing

@@ -28,10 +28,8 @@ class CorpusTest(unittest.TestCase):
         self.folder = pathlib.Path(folder.name)
 
     def rendered(self, name, operator):
-        graph = self.folder / "g.ir"
-        graph.write_text(GRAPH.replace("OP", operator))
         out = self.folder / name
-        subprocess.run([TOOL, str(out / "0")], input=f"{graph}\n", text=True, check=True)
+        subprocess.run([TOOL, str(out / "0")], input=f"# graph g\n{GRAPH.replace('OP', operator)}", text=True, check=True)
         return out
 
     def compare(self, before, after):
@@ -68,12 +66,16 @@ class CorpusTest(unittest.TestCase):
         (after / "0" / "CL.txt").write_text("")
         self.assertIn("some are on one side only", str(self.compare(before, after)[0]))
 
-    def test_a_graph_that_cannot_be_read(self):
-        bad = self.folder / "bad.ir"
-        bad.write_text("SINK(")
-        done = subprocess.run([TOOL, str(self.folder / "x")], input=f"{bad}\n", text=True, capture_output=True, check=False)
-        self.assertEqual(done.returncode, 1)
-        self.assertIn("corpus_tool: 1:6: ", done.stderr)
+    def test_graphs_that_cannot_be_read(self):
+        for text, message in (("# graph g\nSINK(\n", "corpus_tool: 2:1: "), ("SINK()", "corpus_tool: expected \"# graph\" and a key")):
+            done = subprocess.run([TOOL, str(self.folder / "x")], input=text, text=True, capture_output=True, check=False)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(message, done.stderr)
+
+    def test_each_graph_is_once_in_what_is_collected(self):
+        file = self.folder / "part.ir"
+        file.write_text("# graph a\nx\ny\n# graph b\nz\n# graph a\nx\ny\n")
+        self.assertEqual(corpus.graphs_in(file), {"a": "x\ny\n", "b": "z\n"})
 
 
 if __name__ == "__main__":

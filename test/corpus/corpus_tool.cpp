@@ -1,5 +1,5 @@
-// Graphs of tensors as all that is made of them: corpus_tool FOLDER, with the names of files of IR text on
-// standard input, writes FOLDER/CPU.txt, FOLDER/CL.txt and FOLDER/LINEAR.txt: of each graph the steps of its
+// Graphs of tensors as all that is made of them: corpus_tool FOLDER, with a file of GRAPHS on standard input,
+// writes FOLDER/CPU.txt, FOLDER/CL.txt and FOLDER/LINEAR.txt: of each graph the steps of its
 // schedule, and the source of each kernel. Nothing is compiled or run, and devices are always the
 // same, so that the text is the same on every machine. corpus.py calls it.
 #include <fmt/format.h>
@@ -8,10 +8,10 @@
 #include <fstream>
 #include <functional>
 #include <iostream>
+#include <optional>
 #include <unordered_map>
 
 #include "quern/base/error.h"
-#include "quern/base/file.h"
 #include "quern/codegen/lower.h"
 #include "quern/ir/text/parse.h"
 #include "quern/render/c_style/c.h"
@@ -84,17 +84,35 @@ std::string text_of_steps(const UOp& graph, Target& target) {
   return text;
 }
 
+// The next text on standard input, and its key.
+std::optional<std::pair<std::string, std::string>> next_graph() {
+  static constexpr std::string_view kTitle = "# graph ";
+  static std::string title;
+  if (title.empty() && !std::getline(std::cin, title)) return {};
+  if (!title.starts_with(kTitle)) throw Error("expected \"# graph\" and a key, found " + title);
+  std::pair<std::string, std::string> found(title.substr(kTitle.size()), "");
+  title.clear();
+  for (std::string line; std::getline(std::cin, line);) {
+    if (line.starts_with(kTitle)) {
+      title = line;
+      break;
+    }
+    found.second += line + "\n";
+  }
+  return found;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) try {
-  if (argc != 2) throw Error("usage: corpus_tool FOLDER, and names of files of IR text on standard input");
+  if (argc != 2) throw Error("usage: corpus_tool FOLDER, and graphs on standard input");
   const std::filesystem::path folder = argv[1];
   std::filesystem::create_directories(folder);
   std::vector<Target> all = targets();
   std::vector<std::ofstream> files;
   for (const Target& target : all) files.emplace_back(folder / (target.name + ".txt"));
-  for (std::string file; std::getline(std::cin, file);) {
-    const UOp graph = parse(read_file(file));
+  while (const auto given = next_graph()) {
+    const UOp graph = parse(given->second);
     for (size_t i = 0; i < all.size(); i++) {
       std::string text;
       try {
@@ -102,7 +120,7 @@ int main(int argc, char** argv) try {
       } catch (const Error& e) {
         text = fmt::format("error {}\n", e.what());
       }
-      files[i] << "graph " << std::filesystem::path(file).stem().string() << "\n" << text;
+      files[i] << "graph " << given->first << "\n" << text;
     }
   }
   for (std::ofstream& file : files)

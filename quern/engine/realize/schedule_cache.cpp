@@ -1,9 +1,13 @@
 #include "quern/engine/realize/schedule_cache.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <map>
 #include <mutex>
 #include <unordered_map>
@@ -142,6 +146,14 @@ std::vector<Step> with_calls_expanded(std::vector<Step> steps, int depth) {
   return all;
 }
 
+// For GRAPHS. In one call, so that several threads and processes can add to one file.
+void append_graph(const std::string& path, const UOp& graph) {
+  const std::string text = fmt::format("# graph {}\n{}\n", graph.key(), graph.text());
+  const Descriptor file(::open(system_path(path), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666));
+  if (!file.is_open() || ::write(file.number(), text.data(), text.size()) != std::ssize(text))
+    throw Error(fmt::format("GRAPHS={}: it cannot be written: {}", path, std::strerror(errno)));
+}
+
 constexpr int kMostNested = 64;
 
 std::shared_ptr<const Prepared> prepared(const UOp& stripped_sink, int depth) {
@@ -163,8 +175,7 @@ std::shared_ptr<const Prepared> prepared(const UOp& stripped_sink, int depth) {
       return found->second;
     }
   }
-  if (const std::string& folder = env::GRAPHS(); !folder.empty())
-    write_file(fmt::format("{}/{}.ir", folder, stripped_sink.key()), stripped_sink.text() + "\n");
+  if (const std::string& file = env::GRAPHS(); !file.empty()) append_graph(file, stripped_sink);
   const profile::Timer timer("schedule: the rest");
   auto made = std::make_shared<Prepared>();
   made->schedule = make_schedule(
