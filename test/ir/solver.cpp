@@ -414,9 +414,8 @@ z3::check_result check_constants(Theorem& theorem, unsigned limit) {
 void solve_rule(z3::context& z, const Rule& rule, DType dtype, DType operand, const Effort& effort,
                 Proof& proof) {
   const auto limit = static_cast<unsigned>(1e6 * std::min(effort.scale, 4.0));
-  const std::string title =
-      fmt::format("{}: {}  ({})", rule.location(), rule.text(),
-                  dtype == operand ? dtype.name() : dtype.name() + " of " + operand.name());
+  const std::string title = fmt::format(
+      "{}  ({})", rule.text(), dtype == operand ? dtype.name() : dtype.name() + " of " + operand.name());
   try {
     Theorem theorem(z, rule, dtype, operand);
     z3::check_result result = theorem.check(limit);
@@ -426,7 +425,8 @@ void solve_rule(z3::context& z, const Rule& rule, DType dtype, DType operand, co
       general = false;
     }
     if (result == z3::sat)
-      proof.failures.push_back(fmt::format("{}\nz3 has a counterexample:\n{}", title, theorem.model()));
+      proof.failures.push_back(
+          fmt::format("{}: {}\nz3 has a counterexample:\n{}", rule.location(), title, theorem.model()));
     else if (result == z3::unsat && general)
       proof.proved++;
     else
