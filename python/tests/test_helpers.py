@@ -91,12 +91,13 @@ def test_counters_may_be_set():
 
 
 def test_calls_of_a_jit():
-    jitted = TinyJit(lambda x: (x + 1).realize())
+    jitted = TinyJit(lambda x: ((x + 1).contiguous().sum() + 1).realize())
     assert jitted.cnt == 0 and jitted.captured is None
     for i in range(4):
-        jitted(Tensor([1.0]).realize())
+        jitted(Tensor.ones(1000).contiguous().realize())
         assert jitted.cnt == i + 1
-    assert jitted.captured.kernels == jitted.kernels == 1 and jitted.captured is jitted.captured and jitted.captured.memory_bytes >= 0
+    assert jitted.captured.kernels == jitted.kernels == 2 and jitted.captured is jitted.captured
+    assert 4000 <= jitted.captured.memory_bytes < 8192  # what is between them
     jitted.reset()
     assert jitted.cnt == 0 and jitted.captured is None
 
