@@ -48,13 +48,10 @@ UOp after_passes(const UOp& u, const Options& options) {
     throw Error(fmt::format("there is no pass \"{}\"; `quern ir --passes` lists them", name));
   if (u.op() != Op::SINK) throw Error(fmt::format("passes take a SINK, given {}", quern::name(u.op())));
   const bool schedules = is_of(scheduling_passes(), name);
-  if (options.pass) {
-    if (schedules)
-      throw Error(fmt::format("\"{}\" needs what the passes before it planned: use --until", name));
-    return lower_by(name, u, spec);
-  }
-  if (!schedules) return lower_until(u, spec, name);
-  return schedule_until(u, [&](const std::string&) -> const DeviceSpec& { return spec; }, name);
+  const SpecOf spec_of = [&](const std::string&) -> const DeviceSpec& { return spec; };
+  if (options.pass) return schedules ? schedule_by(name, u, spec_of) : lower_by(name, u, spec);
+  check(u, schedules ? Level::tensor : Level::kernel);
+  return schedules ? schedule_until(u, spec_of, name) : lower_until(u, spec, name);
 }
 
 std::string read(const std::string& path) {
@@ -123,7 +120,7 @@ void add_ir(CLI::App& app) {
       ->check(CLI::IsMember({"tensor", "kernel", "program"}));
   ir->add_flag("--passes", options->passes, "list the passes of the scheduler and of code generation");
   auto* until = ir->add_option("--until", options->until, "run the passes of its stage up to this one");
-  ir->add_option("--pass", options->pass, "run this pass of code generation alone")->excludes(until);
+  ir->add_option("--pass", options->pass, "run this pass alone")->excludes(until);
   ir->add_option("--device", options->device, "for --until and --pass: the device that is compiled for");
   ir->add_option("--trace", options->trace,
                  "simplify, and record the rewrites in this file (docs/trace-format.md)");

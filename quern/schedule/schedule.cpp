@@ -156,6 +156,18 @@ UOp schedule_until(const UOp& sink, const SpecOf& spec_of, std::string_view last
   return pass_named(kLoops, last) ? loops : run_passes(kKernels, loops, round, last);
 }
 
+UOp schedule_by(std::string_view name, const UOp& graph, const SpecOf& spec_of) {
+  UOps called;
+  if (const auto* pass = pass_named(kTensors, name))
+    return run_pass(kTensors, *pass, graph, Preparing{spec_of, &called});
+  const bool is_planned = name == kRound[0].name;  // the others find all they need in the graph
+  const Plan plan(is_planned ? graph : UOp::sink({}), spec_of);
+  for (const Stage<Round>& stage : {kLoops, kKernels})
+    if (const auto* pass = pass_named(stage, name))
+      return run_pass(stage, *pass, graph, Round{spec_of, plan});
+  throw Error(fmt::format("there is no pass \"{}\"", name));
+}
+
 Schedule make_schedule(const UOp& sink, const SpecOf& spec_of) {
   if (may_be_illegal(sink)) check(sink, Level::tensor);
   check_boundary(sink, Level::tensor, "tensors");

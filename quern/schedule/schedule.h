@@ -43,4 +43,7 @@ std::vector<PassInfo> scheduling_passes();
 // The graph as the pass called `last` leaves it, in the first round.
 UOp schedule_until(const UOp& sink, const SpecOf& spec_of, std::string_view last);
 
+// One pass alone, on a graph as the pass before it leaves it. An Error if there is none of this name.
+UOp schedule_by(std::string_view pass, const UOp& graph, const SpecOf& spec_of);
+
 }  // namespace quern

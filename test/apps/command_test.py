@@ -109,10 +109,11 @@ class IrTest(CommandTest):
         self.assertIn("SPECIAL", groups)
         self.assertNotIn("SPECIAL", self.run_well("ir", self.file(KERNEL), "--until", "workgroups"))
         sink = ('%0 = BUFFER(UNIQUE(0), DEVICE(["CPU"]); 12):float32\n%1 = BUFFER(UNIQUE(1), DEVICE(["CPU"]); 3):float32\n'
-                "SINK(AFTER(%1, STORE(%1, REDUCE(RESHAPE(%0, 3, 4); {op: ADD, axes: [1]}))))\n")
+                "SINK(AFTER(%1, STORE(%1, RESHAPE(REDUCE(RESHAPE(%0, 3, 4); {op: ADD, axes: [1]}), 3))))\n")
         self.assertIn("REDUCE", self.run_well("ir", self.file(sink), "--until", "ranges"))
         self.run_badly("ir", self.file(KERNEL), "--until", "nothing", says=['no pass "nothing"', "--passes"])
-        self.run_badly("ir", self.file(sink), "--pass", "ranges", says=["--until"])
+        self.assertEqual(self.run_well("ir", self.file(sink), "--until", "ranges"), self.run_well("ir", self.file(sink), "--pass", "ranges"))
+        self.run_badly("ir", self.file(sink.replace("), 3)", "), 3, 1)")), "--until", "ranges", says=["STORE breaks"])
         self.run_badly("ir", self.file("1 + 2\n"), "--until", "expand", says=["SINK"])
         self.run_badly("ir", says=["FILE"])
 

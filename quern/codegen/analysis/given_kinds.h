@@ -20,7 +20,14 @@ std::string why_steps_depend(const UOp& program, const UOp& range);
 bool may_store_twice(const UOp& program);
 
 // An Error for a range of kind GLOBAL, LOCAL, WARP, THREAD, GROUP_REDUCE, UPCAST or UNROLL that would not do
-// what a loop does.
+// what a loop does. Others stay as they are.
+//
+// Pass "check kinds":
+//   %x = LOAD(INDEX(PARAM(; 1):float32*[8], r0[8, UPCAST]))
+//   SINK(END(STORE(INDEX(PARAM(; 0):float32*[8], r0), %x), r0))
+//   ->
+//   %0 = STORE(INDEX(PARAM(; 0):float32*[8], r0[8, UPCAST]), LOAD(INDEX(PARAM(; 1):float32*[8], r0)))
+//   SINK(END(%0, r0))
 void check_given_kinds(const UOp& program);
 
 }  // namespace quern

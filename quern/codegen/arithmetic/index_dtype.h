@@ -7,8 +7,22 @@ namespace quern {
 
 // Before that: sums that are addresses are int64, where the device has these anyway. Then a constant in them
 // is part of an instruction, and what is added in a loop is added to a pointer.
+//
+// Pass "wide addresses":
+//   %x = LOAD(INDEX(PARAM(; 1):float32*[32], r0[8] * 4 + 1))
+//   SINK(END(STORE(INDEX(PARAM(; 0):float32*[32], r0), %x), r0))
+//   ->
+//   %0 = CAST(r0[8]):int64
+//   %1 = STORE(INDEX(PARAM(; 0):float32*[32], %0), LOAD(INDEX(PARAM(; 1):float32*[32], %0 * 4 + 1)))
+//   SINK(END(%1, r0))
 UOp addresses_in_64_bits(const UOp& program);
 
+// Pass "indices":
+//   %x = LOAD(INDEX(PARAM(; 1):float32*[4294967296], r0[1073741824] * 4))
+//   SINK(END(STORE(INDEX(PARAM(; 0):float32*[1073741824], r0), %x), r0))
+//   ->
+//   %0 = LOAD(INDEX(PARAM(; 1):float32*[4294967296], CAST(r0[1073741824:int32]):int64 * 4))
+//   SINK(END(STORE(INDEX(PARAM(; 0):float32*[1073741824], r0), %0), r0))
 UOp index_to_integers(const UOp& program);
 
 }  // namespace quern

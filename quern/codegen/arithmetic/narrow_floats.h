@@ -3,6 +3,14 @@
 // exactly one of its values; arithmetic is that of float32, and each result is rounded to the type again,
 // which gives the bits of eval(): for sums, products, quotients and roots rounding twice is rounding once,
 // since float32 has more than twice as many bits.
+//
+// Pass "narrow floats":
+//   %x = LOAD(INDEX(PARAM(; 1):bfloat16*[8], r0[8:int32]))
+//   SINK(END(STORE(INDEX(PARAM(; 0):bfloat16*[8], r0), %x), r0))
+//   ->
+//   %0 = END(STORE(INDEX(PARAM(; 0):uint16*[8], r0[8:int32]), LOAD(INDEX(PARAM(; 1):uint16*[8],
+//     r0))), r0)
+//   SINK(%0)
 #pragma once
 
 #include "quern/ir/node/uop.h"

@@ -1,10 +1,15 @@
 // REDUCEs to registers that are accumulated into in a loop.
-//
-//   REDUCE(x, r1; ADD)   ->   %acc = DEFINE_REG:float32*[1]@REG
-//                             %start = STORE(INDEX(AFTER(%acc, r0), 0), 0.0)       r0: what is open around it
-//                             %in = INDEX(AFTER(%acc, %start, r1), 0)
-//                             LOAD(INDEX(AFTER(%acc, END(STORE(%in, LOAD(%in) + x), r1)), 0))
 // A value with more lanes than the result is several values, one after the other.
+//
+// Pass "accumulators":
+//   %x = LOAD(INDEX(PARAM(; 1):float32*[32], r0[4] * 8 + r1[8, REDUCE]))
+//   SINK(END(STORE(INDEX(PARAM(; 0):float32*[4], r0), REDUCE(%x, r1; {op: ADD})), r0))
+//   ->
+//   %0 = DEFINE_REG(0):float32*[1]@REG
+//   %1 = INDEX(AFTER(%0, STORE(INDEX(AFTER(%0, r0[4]), 0), 0.0:float32), r1[8, REDUCE]), 0)
+//   %2 = STORE(%1, LOAD(%1) + LOAD(INDEX(PARAM(; 1):float32*[32], r0 * 8 + r1)))
+//   %3 = STORE(INDEX(PARAM(; 0):float32*[4], r0), LOAD(INDEX(AFTER(%0, END(%2, r1)), 0)))
+//   SINK(END(%3, r0))
 #pragma once
 
 #include "quern/ir/node/uop.h"

@@ -6,26 +6,86 @@
 
 namespace quern {
 
-// Loops that are used as one become one: END(STORE(INDEX(p, r0[4] * 8 + r1[8]), x), r0, r1) goes over 32
-// steps. Only the loops of these nodes are looked at.
+// Loops that are used as one become one. Only the loops of these nodes are looked at.
+//
+// Pass "merge loops":
+//   %i = r0[4] * 8 + r1[8]
+//   SINK(END(STORE(INDEX(PARAM(; 0):float32*[32], %i), LOAD(INDEX(PARAM(; 1):float32*[32], %i))), r0, r1))
+//   ->
+//   %0 = STORE(INDEX(PARAM(; 0):float32*[32], r0[32]), LOAD(INDEX(PARAM(; 1):float32*[32], r0)))
+//   SINK(END(%0, r0))
+//
+// Of kernels whose loops were split, the loops of reduces: what is packed is read in order.
+//
+// Pass "merge split loops":
+//   %x = LOAD(INDEX(PARAM(; 1):float32*[64], r1[4, REDUCE] * 16 + r2[16, REDUCE]))
+//   %y = STORE(INDEX(PARAM(; 0):float32*[1], 0), REDUCE(%x, r1, r2; {op: ADD}))
+//   SINK(%y; {name: "r_64", opts: ["PACK(0, 1)"]})
+//   ->
+//   %0 = REDUCE(LOAD(INDEX(PARAM(; 1):float32*[64], r1[64, REDUCE])), r1; {op: ADD})
+//   SINK(STORE(INDEX(PARAM(; 0):float32*[1], 0), %0); {name: "r_64", opts: ["PACK(0, 1)"]})
 UOp simplify_loops(const UOp& program, OpSet of = {Op::END, Op::REDUCE});
 
 // Threads of a workgroup are steps of a loop where cores run loops: what they do before a BARRIER is a loop,
 // and what follows is another.
+//
+// Pass "barriers to loops":
+//   %t = DEFINE_LOCAL(; 0):float32*[16]@LOCAL
+//   %a = STORE(INDEX(%t, r0[16, LOCAL]), LOAD(INDEX(PARAM(; 1):float32*[16], r0)))
+//   %b = LOAD(INDEX(AFTER(%t, BARRIER(END(%a, r0))), 15 - r1[16, LOCAL]))
+//   SINK(END(STORE(INDEX(PARAM(; 0):float32*[16], r1), %b), r1))
+//   ->
+//   %0 = DEFINE_LOCAL(0):float32*[16]@LOCAL
+//   %1 = AFTER(%0, END(STORE(INDEX(%0, r0[16, LOCAL]), LOAD(INDEX(PARAM(; 1):float32*[16], r0))), r0))
+//   %2 = END(STORE(INDEX(PARAM(; 0):float32*[16], r1[16, LOCAL]), LOAD(INDEX(%1, 15 + r1 * -1))), r1)
+//   SINK(%2)
 UOp barriers_to_loops(const UOp& program);
 
 // A GLOBAL loop around all of a kernel is shared by the threads of the cores, if there is enough to do.
+//
+// Pass "threads":
+//   %x = LOAD(INDEX(PARAM(; 1):float32*[1048576], r0[1024, GLOBAL] * 1024 + r1[1024]))
+//   SINK(END(STORE(INDEX(PARAM(; 0):float32*[1048576], r0 * 1024 + r1), %x), r0, r1))
+//   ->
+//   %0 = (r0[16, THREAD] * 64 + r2[64]) * 1024 + r1[1024]
+//   %1 = STORE(INDEX(PARAM(; 0):float32*[1048576], %0), LOAD(INDEX(PARAM(; 1):float32*[1048576], %0)))
+//   SINK(END(%1, r0, r2, r1))
 UOp spread_over_threads(const UOp& program, const DeviceSpec& spec);
 
 // Kinds of loops that were not expanded, and those that the device does not have, become plain loops.
+//
+// Pass "kinds":
+//   %x = LOAD(INDEX(PARAM(; 1):float32*[32], r0[8, GLOBAL] * 4 + r1[4, LOCAL]))
+//   SINK(END(STORE(INDEX(PARAM(; 0):float32*[32], r0 * 4 + r1), %x), r0, r1))
+//   ->
+//   %0 = r0[8] * 4 + r1[4]
+//   %1 = END(STORE(INDEX(PARAM(; 0):float32*[32], %0), LOAD(INDEX(PARAM(; 1):float32*[32], %0))),
+//     r0, r1)
+//   SINK(%1)
 UOp kinds_to_loops(const UOp& program, const DeviceSpec& spec);
 
-// END(x, r0, r1)  ->  END(END(x, r1), r0). A RANGE that several ENDs close: accumulations that do not depend
-// on each other become one loop; the others get a RANGE of their own.
+// Each END closes one RANGE. A RANGE that several ENDs close: accumulations that do not depend on each other
+// become one loop; the others get a RANGE of their own.
+//
+// Pass "separate loops":
+//   %x = LOAD(INDEX(PARAM(; 1):float32*[32], r1[8] * 4 + r0[4]))
+//   SINK(END(STORE(INDEX(PARAM(; 0):float32*[32], r0 * 8 + r1), %x), r0, r1))
+//   ->
+//   %0 = LOAD(INDEX(PARAM(; 1):float32*[32], r1[8] * 4 + r0[4]))
+//   %1 = END(END(STORE(INDEX(PARAM(; 0):float32*[32], r0 * 8 + r1), %0), r1), r0)
+//   SINK(%1)
 UOp separate_loops(const UOp& program);
 
 // Threads of the CPU do steps of one loop that is around everything. A RANGE of kind THREAD that is not that,
 // which a user may have written, becomes a plain loop. Every END closes one RANGE.
+//
+// Pass "inner threads":
+//   %x = LOAD(INDEX(PARAM(; 1):float32*[32], r0[4] * 8 + r1[8, THREAD]))
+//   SINK(END(END(STORE(INDEX(PARAM(; 0):float32*[32], r0 * 8 + r1), %x), r1), r0))
+//   ->
+//   %0 = r0[4] * 8 + r1[8]
+//   %1 = END(STORE(INDEX(PARAM(; 0):float32*[32], %0), LOAD(INDEX(PARAM(; 1):float32*[32], %0))), r1)
+//   SINK(END(%1, r0))
 UOp inner_threads_to_loops(const UOp& program);
 
 }  // namespace quern

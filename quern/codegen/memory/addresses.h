@@ -6,15 +6,36 @@
 
 namespace quern {
 
-// INDEX(RESHAPE(p, 4, 8), i, j):float32  ->  LOAD(INDEX(p, i * 8 + j))
+// Pass "addresses":
+//   %x = RESHAPE(PARAM(; 1):float32*[32], 4, 8)
+//   SINK(END(STORE(INDEX(PARAM(; 0):float32*[32], r1[8] * 4 + r0[4]), INDEX(%x, r0, r1):float32 * 2.0), r0,
+//   r1))
+//   ->
+//   %0 = LOAD(INDEX(PARAM(; 1):float32*[32], r0[4] * 8 + r1[8])) * 2.0
+//   SINK(END(STORE(INDEX(PARAM(; 0):float32*[32], r1 * 4 + r0), %0), r0, r1))
 UOp to_addresses(const UOp& kernel);
 
-// where(g, LOAD(INDEX(p, where(g & h, i, invalid))), 0)  ->  LOAD(INDEX(p, where(g & h, i, invalid))): that
-// is 0 where its gate is closed.
+// A LOAD is 0 where its gate is closed.
+//
+// Pass "double gates":
+//   %g = r0[8] < 5
+//   %x = LOAD(INDEX(PARAM(; 1):float32*[5], where(%g, r0, invalid)))
+//   SINK(END(STORE(INDEX(PARAM(; 0):float32*[8], r0), where(%g, %x, 0.0)), r0))
+//   ->
+//   %0 = LOAD(INDEX(PARAM(; 1):float32*[5], where(r0[8] < 5, r0, invalid)))
+//   SINK(END(STORE(INDEX(PARAM(; 0):float32*[8], r0), %0), r0))
 UOp without_double_gates(const UOp& program);
 
-// LOAD(INDEX(p, where(g, i, invalid)))  ->  LOAD(INDEX(p, where(g, i, invalid)), 0); a STORE to where nothing
-// ever is becomes nothing. Only the index of an INDEX has a gate afterwards: values that are invalid
+// A LOAD with a gate says what it is where that is closed; a STORE to where nothing ever is becomes nothing.
+//
+// Pass "alternatives":
+//   %x = LOAD(INDEX(PARAM(; 1):float32*[5], where(r0[8] < 5, r0, invalid)))
+//   SINK(END(STORE(INDEX(PARAM(; 0):float32*[8], r0), %x), r0))
+//   ->
+//   %0 = LOAD(INDEX(PARAM(; 1):float32*[5], where(r0[8] < 5, r0, invalid)), 0.0:float32)
+//   SINK(END(STORE(INDEX(PARAM(; 0):float32*[8], r0), %0), r0))
+//
+// Only the index of an INDEX has a gate afterwards: values that are invalid
 // somewhere may be anything there.
 UOp gates_to_alternatives(const UOp& program);
 

@@ -6,12 +6,20 @@
 
 namespace quern {
 
-// A row of values with a function in them, in two loops of as many steps, goes through near memory:
-//   %s = REDUCE(EXP2(LOAD(INDEX(p, r0 * 64 + r1[64])), r1; ADD)
-//   END(STORE(INDEX(q, r0 * 64 + r2[64]), EXP2(LOAD(INDEX(p, r0 * 64 + r2))) / %s), r0, r2)
-//   ->  %kept = AFTER(local, END(STORE(INDEX(local, r1), EXP2(LOAD(INDEX(p, r0 * 64 + r1)))), r1))
-//       END(STORE(INDEX(q, r0 * 64 + r2), LOAD(INDEX(%kept, r2)) / %s), r0, r2)
-// if the row takes no more than half of the first cache.
+// A row of values with a function in them, in two loops of as many steps, goes through near memory if it
+// takes no more than half of the first cache.
+//
+// Pass "near rows":
+//   %s = REDUCE(EXP2(LOAD(INDEX(PARAM(; 1):float32*[256], r0[4] * 64 + r1[64, REDUCE]))), r1; {op: ADD})
+//   %e = EXP2(LOAD(INDEX(PARAM(; 1):float32*[256], r0 * 64 + r2[64])))
+//   SINK(END(STORE(INDEX(PARAM(; 0):float32*[256], r0 * 64 + r2), %e / %s), r0, r2))
+//   ->
+//   %0 = r0[4] * 64
+//   %1 = DEFINE_LOCAL(0):float32*[64]@LOCAL
+//   %2 = EXP2(LOAD(INDEX(PARAM(; 1):float32*[256], %0 + r1[64, REDUCE])))
+//   %3 = LOAD(INDEX(AFTER(%1, END(STORE(INDEX(%1, r1), %2), r1)), r2[64]))
+//   %4 = STORE(INDEX(PARAM(; 0):float32*[256], %0 + r2), %3 / REDUCE(%2, r1; {op: ADD}))
+//   SINK(END(%4, r0, r2))
 UOp rows_to_near_memory(const UOp& program, const DeviceSpec& spec);
 
 // Where several steps of a loop around a row are done at once, each has memory of its own for it:

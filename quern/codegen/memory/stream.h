@@ -9,6 +9,14 @@ namespace quern {
 
 // STORE(address, value):float32x8  ->  the same with the tag "stream", where whole lines of the cache are
 // written, at multiples of a vector from the start of memory that the kernel does not read.
+//
+// Pass "streams":
+//   %x = LOAD(CAST(INDEX(PARAM(; 1):float32*[8388608], r0[524288] * 16)):float32x16*[8388608])
+//   SINK(END(STORE(CAST(INDEX(PARAM(; 0):float32*[8388608], r0 * 16)):float32x16*[8388608], %x), r0))
+//   ->
+//   %0 = r0[524288] * 16
+//   %1 = LOAD(CAST(INDEX(PARAM(; 1):float32*[8388608], %0)):float32x16*[8388608])
+//   SINK(END(STORE(CAST(INDEX(PARAM(; 0):float32*[8388608], %0)):float32x16*[8388608], %1)@stream, r0))
 UOp mark_streams(const UOp& program, const DeviceSpec& spec);
 
 }  // namespace quern

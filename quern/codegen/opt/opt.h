@@ -60,8 +60,17 @@ Loops loops_of(const UOp& program);
 // Why the loops of this kernel stay as they are; "" if they need not.
 std::string not_optimisable(const UOp& program);
 
-// The kernel with its loops split and their kinds set:
-//   UPCAST(0, 4): END(x(r0[8]), r0)  ->  END(x(r0[2] * 4 + r1[4, UPCAST]), r0, r1)
+// The kernel with its loops split and their kinds set.
+//
+// Pass "split loops":
+//   %x = LOAD(INDEX(PARAM(; 1):float32*[64], r0[64]))
+//   %y = STORE(INDEX(PARAM(; 0):float32*[64], r0), %x * 2.0)
+//   SINK(END(%y, r0); {name: "e_64", opts: ["UPCAST(0, 4)"]})
+//   ->
+//   %0 = r0[16] * 4 + r1[4, UPCAST]
+//   %1 = STORE(INDEX(PARAM(; 0):float32*[64], %0), LOAD(INDEX(PARAM(; 1):float32*[64], %0)) * 2.0)
+//   SINK(END(%1, r0, r1); {name: "e_64", opts: ["UPCAST(0, 4)"]})
+//
 // An UNROLL goes for sibling loops, too: reduces over as many steps under the same loops. An Error says why
 // an opt does not apply. `program` is a kernel after simplify_loops that is optimisable.
 UOp apply_opts(const UOp& program, const Opts& opts, const DeviceSpec& spec);

@@ -1,10 +1,23 @@
 // UPCAST and UNROLL ranges done at once: some as lanes of vectors, the others as copies of what depends on
 // them.
 //
-//   lanes:   END(STORE(INDEX(p, r0 * 4 + r1[4, UPCAST]), LOAD(INDEX(q, r0 * 4 + r1)) * s), r0, r1)
-//            ->  END(STORE(CAST(INDEX(p, r0 * 4)), LOAD(CAST(INDEX(q, r0 * 4))) * VECTORIZE(s, s, s, s)), r0)
-//   copies:  END(STORE(INDEX(p, r1[2, UPCAST] * 9 + r0), x(r1)), r0, r1)
-//            ->  END(GROUP(STORE(INDEX(p, r0), x(0)), STORE(INDEX(p, r0 + 9), x(1))), r0)
+// Pass "expand":
+//   %x = LOAD(INDEX(PARAM(; 1):float32*[32], r0[8] * 4 + r1[4, UPCAST]))
+//   SINK(END(STORE(INDEX(PARAM(; 0):float32*[32], r0 * 4 + r1), %x * 2.0), r0, r1))
+//   ->
+//   %0 = r0[8] * 4
+//   %1 = LOAD(CAST(INDEX(PARAM(; 1):float32*[32], %0)):float32x4*[32]) * 2.0
+//   SINK(END(STORE(CAST(INDEX(PARAM(; 0):float32*[32], %0)):float32x4*[32], %1), r0))
+//
+// Pass "expand":
+//   %x = LOAD(INDEX(PARAM(; 1):float32*[16], r0[8] + r1[2, UPCAST] * 8))
+//   SINK(END(STORE(INDEX(PARAM(; 0):float32*[16], r1 * 8 + r0), %x * 2.0), r0, r1))
+//   ->
+//   %0 = PARAM(; 0):float32*[16]
+//   %1 = PARAM(; 1):float32*[16]
+//   %2 = STORE(INDEX(%0, r0[8]), LOAD(INDEX(%1, r0)) * 2.0)
+//   %3 = r0 + 8
+//   SINK(END(GROUP(%2, STORE(INDEX(%0, %3), LOAD(INDEX(%1, %3)) * 2.0)), r0))
 #pragma once
 
 #include "quern/ir/node/uop.h"

@@ -11,6 +11,29 @@
 // sum outside; the quotient and remainder of one number are joined where both are there; conditions and
 // min/max are flat and ordered; there is one gate, and it is outermost. It stays there: an index that is
 // invalid somewhere is so afterwards too.
+//
+// Pass "simplify":
+//   %i = (r0[4] * 8 + r1[8]) // 8
+//   SINK(END(STORE(INDEX(PARAM(; 0):float32*[4], %i), LOAD(INDEX(PARAM(; 1):float32*[4], %i + 0))), r0, r1))
+//   ->
+//   %0 = STORE(INDEX(PARAM(; 0):float32*[4], r0[4]), LOAD(INDEX(PARAM(; 1):float32*[4], r0)))
+//   SINK(END(%0, r0, r1[8]))
+//
+// The same list, where loops were split:
+//
+// Pass "simplify split loops":
+//   %i = (r0[16] * 4 + r1[4, UPCAST]) // 4
+//   %y = STORE(INDEX(PARAM(; 0):float32*[64], r0 * 4 + r1), CAST(%i):float32)
+//   SINK(END(%y, r0, r1); {name: "e_64", opts: ["UPCAST(0, 4)"]})
+//   ->
+//   %0 = STORE(INDEX(PARAM(; 0):float32*[64], r0[16] * 4 + r1[4, UPCAST]), CAST(r0):float32)
+//   SINK(END(%0, r0, r1); {name: "e_64", opts: ["UPCAST(0, 4)"]})
+//
+// Pass "simplify workgroups", with workgroups:
+//   %i = (SPECIAL(8; "gidx0") * 16 + SPECIAL(16; "lidx0")) // 16
+//   SINK(STORE(INDEX(PARAM(; 0):float32*[8], %i), 1.0:float32))
+//   ->
+//   SINK(STORE(INDEX(PARAM(; 0):float32*[8], SPECIAL(8; "gidx0")), 1.0:float32))
 #pragma once
 
 #include <span>

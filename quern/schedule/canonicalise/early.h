@@ -7,6 +7,17 @@
 
 namespace quern {
 
+// Pass "canonical":
+//   %x = PARAM(12, DEVICE(["CPU"]); 0):float32
+//   %y = PARAM(12, DEVICE(["CPU"]); 1):float32
+//   %z = RESHAPE(RESHAPE(%x, 3, 4), 2, 6)
+//   SINK(AFTER(%y, STORE(RESHAPE(%y, 2, 6), %z * %z)), AFTER(%x, STORE(%x, %x)))
+//   ->
+//   %0 = DEVICE(["CPU"])
+//   %1 = PARAM(12, %0; 1):float32
+//   %2 = PARAM(12, %0; 0):float32
+//   %3 = RESHAPE(%2, 2, 6)
+//   SINK(AFTER(%1, STORE(RESHAPE(%1, 2, 6), %3 * %3)), %2)
 UOp early_rewrites(const UOp& sink);
 
 // The STOREs of these values read the memory that they write, elsewhere than they write it: the value is

@@ -2,8 +2,26 @@
 // precompile is kept: its body is a program of its own, scheduled once for all calls with that body, and a
 // call of it is one step over memory.
 //
-//   FUNCTION(body, x; {name: "f"})                    ->  the body, with x in it
-//   FUNCTION(body, x; {name: "f", precompile: true})  ->  AFTER(BUFFER, CALL(SINK, BUFFER, x))
+// Pass "functions":
+//   %x = PARAM(4, DEVICE(["CPU"]); 0):float32
+//   %y = PARAM(4, DEVICE(["CPU"]); 1):float32
+//   SINK(AFTER(%y, STORE(%y, FUNCTION(%x * %x, %x; {name: "square"}) + %x)))
+//   ->
+//   %0 = DEVICE(["CPU"])
+//   %1 = PARAM(4, %0; 1):float32
+//   %2 = PARAM(4, %0; 0):float32
+//   SINK(AFTER(%1, STORE(%1, %2 * %2 + %2)))
+//
+// Pass "functions":
+//   %x = PARAM(4, DEVICE(["CPU"]); 0):float32
+//   %y = PARAM(4, DEVICE(["CPU"]); 1):float32
+//   SINK(AFTER(%y, STORE(%y, FUNCTION(%x * %x, %x; {name: "square", precompile: true}) + %x)))
+//   ->
+//   %0 = DEVICE(["CPU"])
+//   %1 = PARAM(4, %0; 1):float32
+//   %2 = BUFFER(LUNIQUE(0), %0; 4):float32
+//   %3 = PARAM(4, %0; 0):float32
+//   SINK(AFTER(%1, STORE(%1, AFTER(%2, CALL(SINK(; {name: "square"})@0, %2, %3)) + %3)))
 #pragma once
 
 #include "quern/ir/node/uop.h"
