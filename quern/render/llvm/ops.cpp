@@ -36,7 +36,11 @@ Value* cast(llvm::IRBuilder<>& b, Value* x, DType from, DType to) {
     return from.is_float() ? b.CreateFCmpUNE(x, zero) : b.CreateICmpNE(x, zero);
   }
   if (from.is_float() && to.is_float()) {
-    return to.bits() < from.bits() ? b.CreateFPTrunc(x, type) : b.CreateFPExt(x, type);
+    if (to.bits() < from.bits()) return b.CreateFPTrunc(x, type);
+    Value* wide = b.CreateFPExt(x, type);
+    if (from.kind() != Scalar::Float16 || from.lanes() == 1) return wide;
+    // Else LLVM compares, negates and selects the float16 themselves, lane by lane: x86 has no such vectors.
+    return b.CreateIntrinsic(llvm::Intrinsic::arithmetic_fence, {type}, {wide});
   }
   if (from.is_float()) {
     const ID id = to.is_unsigned() ? llvm::Intrinsic::fptoui_sat : llvm::Intrinsic::fptosi_sat;
