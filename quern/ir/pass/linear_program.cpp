@@ -11,6 +11,9 @@
 namespace quern {
 namespace {
 
+constexpr size_t kFewRare = 8;     // nodes that cost no more than a branch
+constexpr size_t kMostCopies = 4;  // of a node, in as many branches
+constexpr OpSet kCalls = {Op::EXP2, Op::LOG2, Op::SIN, Op::POW};
 constexpr OpSet kUnlisted = {Op::CONST, Op::AFTER, Op::NOOP};
 bool is_gate_of_index(const UOp& u) { return u.op() == Op::WHERE && u.src(2).is_invalid(); }
 
@@ -52,6 +55,69 @@ const UOp& index_of_address(const UOp& address) {
   while (u->op() == Op::CAST || u->op() == Op::AFTER || u->op() == Op::NOOP) u = &u->src(0);
   QUERN_CHECK(u->op() == Op::INDEX, "an address that is no INDEX:\n" + address.text());
   return *u;
+}
+
+std::unordered_map<UOp, UOps> rare_parts(const LinearProgram& program) {
+  std::unordered_map<UOp, UOps> parts;
+  if (std::ranges::none_of(program.list, is_rare)) return parts;
+  const UOps& list = program.list;
+  NodeMap<int> home;  // the loop or gate in which a node stands
+  std::vector<int> open{0};
+  int regions = 0;
+  for (const UOp& u : list) {
+    if (u.op() == Op::END || u.op() == Op::ENDIF) open.pop_back();
+    home[u] = open.back();
+    if (u.op() == Op::RANGE || u.op() == Op::IF) open.push_back(++regions);
+  }
+  // The WHEREs to whose parts a node belongs; none: it is computed in any case. A WHERE may stand in a part.
+  std::unordered_map<UOp, UOps> owners;
+  const std::function<void(const UOps&, UOps&)> add_outermost = [&](const UOps& from, UOps& to) {
+    for (const UOp& w : from)
+      if (const auto found = owners.find(w); found != owners.end())
+        add_outermost(found->second, to);
+      else if (std::ranges::none_of(to, [&](const UOp& x) { return same(x, w); }))
+        to.push_back(w);
+  };
+  const auto are_same = [](const UOps& a, const UOps& b) {
+    return std::ranges::equal(a, b, [](const UOp& x, const UOp& y) { return same(x, y); });
+  };
+  std::unordered_map<UOp, UOps> wanted;  // by which WHEREs; none: in any case
+  const auto want = [&](const UOp& u, const UOps& by) {
+    const auto [so_far, is_new] = wanted.emplace(u, by);
+    UOps& all = so_far->second;
+    if (is_new || all.empty() || are_same(all, by)) return;
+    UOps both;
+    if (!by.empty()) add_outermost(all, both), add_outermost(by, both);
+    all = both.size() <= kMostCopies ? both : UOps{};
+  };
+  for (size_t i = list.size(); i-- > 0;) {  // users come before what they use
+    const UOp& u = list[i];
+    const bool may =
+        (is_elementwise(u.op()) || u.op() == Op::GEP || u.op() == Op::VECTORIZE) && !u.dtype().is_ptr();
+    UOps of;
+    if (const auto by = wanted.find(u); may && by != wanted.end()) of = by->second;
+    if (std::ranges::any_of(of, [&](const UOp& w) { return *home.find(w) != *home.find(u); })) of = {};
+    if (!of.empty()) owners[u] = of;
+    if (is_rare(u))
+      want(u.src(0), of), want(u.src(2), of), want(u.src(1), {u});
+    else
+      for (const UOp& s : uses_of(u)) want(s, of);
+  }
+  for (const UOp& u : list)
+    if (const auto found = owners.find(u); found != owners.end())
+      for (const UOp& w : found->second) parts[w].push_back(u);
+  // What costs no more than a branch is computed in any case, for all that need it.
+  NodeSet always;
+  const auto is_call = [](const UOp& u) { return kCalls.contains(u.op()); };
+  std::erase_if(parts, [&](const auto& part) {
+    const auto& [where, nodes] = part;
+    if (nodes.size() > kFewRare || owners.contains(where) || std::ranges::any_of(nodes, is_call))
+      return false;
+    for (const UOp& u : nodes) always.insert(u);
+    return true;
+  });
+  for (auto& [where, nodes] : parts) std::erase_if(nodes, [&](const UOp& u) { return always.contains(u); });
+  return parts;
 }
 
 std::string LinearProgram::text() const {

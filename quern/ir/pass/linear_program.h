@@ -9,6 +9,8 @@
 //     accessed for which it is true.
 //   - A STORE with the tag "stream" may go past the caches. Memory that begins at a multiple of the vector
 //     has it at multiples of it.
+//   - A WHERE with the tag "rare" seldom takes its second source: what only that needs may be computed in a
+//     branch, where its condition holds for some lane.
 //   - A LOAD with an integer as tag says that what lies so many elements behind is read soon.
 //   - A RANGE of kind THREAD may be run as a loop, or by that many threads at once: it is outermost, and its
 //     steps do not depend on each other.
@@ -16,6 +18,7 @@
 
 #include <functional>
 #include <string>
+#include <unordered_map>
 
 #include "quern/ir/node/uop.h"
 
@@ -41,6 +44,15 @@ void check(const LinearProgram& program);
 const UOp& storage_of(const UOp& pointer);
 
 inline bool is_streamed(const UOp& store) { return store.op() == Op::STORE && store.tag() == Arg("stream"); }
+
+// The tag of a WHERE that seldom takes its second source.
+inline constexpr const char* kRare = "rare";
+inline bool is_rare(const UOp& u) { return u.op() == Op::WHERE && u.tag() == Arg(kRare); }
+
+// For each of these: what only their second sources need, in order, in the loop in which they stand
+// themselves. A WHERE among it has a part of its own. What several need is in the part of each. Parts that
+// cost no more than a branch are left out.
+std::unordered_map<UOp, UOps> rare_parts(const LinearProgram& program);
 
 // How far behind a LOAD lies what is read soon; 0: nothing is known of it.
 inline int64_t fetched_ahead(const UOp& load) {

@@ -34,7 +34,9 @@ class Renderer {
     result_.name = identifier(program_.name);
     count_uses();
     find_variables();
-    for (const UOp& u : program_.list) add(u);
+    find_rare();
+    for (const UOp& u : program_.list)
+      if (!waits_.contains(u)) add(u);
     for (const auto& [name, text] : helpers_) result_.helpers += text;
     std::ranges::sort(result_.params, {}, [](const UOp& u) { return u.arg().integer(); });
     for (const UOp& u : result_.params) result_.is_written.push_back(written_.contains(u));
@@ -87,6 +89,12 @@ class Renderer {
     }
     for (const UOp& u : program_.list)
       if (u.op() == Op::DEFINE_REG && u.dtype().size() == 1 && !other.contains(u)) is_variable_.insert(u);
+  }
+
+  void find_rare() {
+    rare_ = rare_parts(program_);
+    for (const auto& [where, nodes] : rare_)
+      for (const UOp& node : nodes) waits_.insert(node);
   }
 
   // ---- text
@@ -270,6 +278,24 @@ class Renderer {
       define(u, parts);
   }
 
+  // A variable that a branch changes, where the condition holds for some lane.
+  void rare(const UOp& u, const UOps& nodes) {
+    define(u, whole_or_lanes(u.src(2)));
+    const std::vector<std::string> condition = lanes_of(u.src(0));
+    line(fmt::format("if ({}) {{", fmt::join(condition, " || ")));
+    depth_++;
+    for (const UOp& node : nodes) add(node);
+    const std::string name = texts_.at(u);
+    for (int i = 0; i < u.dtype().lanes(); i++) {
+      const std::string to = lane_of(name, u.dtype(), i);
+      line(condition.size() == 1
+               ? fmt::format("{} = {};", to, lane(u.src(1), i))
+               : fmt::format("if ({}) {} = {};", condition[static_cast<size_t>(i)], to, lane(u.src(1), i)));
+    }
+    depth_--;
+    line("}");
+  }
+
   void special(const UOp& u) {
     const std::string& name = u.arg().text();
     const bool is_group = name.starts_with("gidx"), is_thread = name.starts_with("lidx");
@@ -334,7 +360,9 @@ class Renderer {
       default: break;
     }
     QUERN_CHECK(is_elementwise(u.op()), fmt::format("{}: {} in a program", style_.language, name(u.op())));
-    if (!u.dtype().is_ptr()) elementwise(u);  // else LOAD and STORE look through it
+    if (u.dtype().is_ptr()) return;  // LOAD and STORE look through it
+    if (const auto found = rare_.find(u); found != rare_.end()) return rare(u, found->second);
+    elementwise(u);
   }
 
   const LinearProgram& program_;
@@ -343,6 +371,8 @@ class Renderer {
   CHelpers helpers_;
   NodeMap<int> uses_;
   NodeSet written_, is_variable_;
+  std::unordered_map<UOp, UOps> rare_;  // WHEREs, and the nodes that wait until they are asked for
+  NodeSet waits_;                       // these nodes
   std::unordered_map<UOp, std::string> texts_;
   size_t depth_ = 1;
   int names_ = 0, loops_ = 0;

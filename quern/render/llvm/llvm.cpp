@@ -12,6 +12,7 @@
 #include <cctype>
 #include <map>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "quern/render/llvm/masks.h"
 #include "quern/render/llvm/ops.h"
@@ -84,6 +85,7 @@ class Renderer {
     build_.SetInsertPoint(new_block("entry"));
     make_scopes();
     polled_ = polled_loops(program_);
+    find_rare();
     for (const UOp& u : program_.list) {
       cut_long_block();
       if (is_streamed(u)) {
@@ -91,7 +93,7 @@ class Renderer {
         continue;
       }
       write_streams();
-      add(u);
+      if (!waits_.contains(u)) add(u);
     }
     write_streams();
     if (leave_ != nullptr) {
@@ -385,6 +387,30 @@ class Renderer {
     open_.pop_back();
   }
 
+  // ---- what is seldom needed
+
+  void find_rare() {
+    rare_ = rare_parts(program_);
+    for (const auto& [where, nodes] : rare_) waits_.insert(nodes.begin(), nodes.end());
+  }
+  // Where the condition holds for no lane, the nodes that only its second source needs are not computed.
+  void rare(const UOp& u, const UOps& nodes) {
+    Value *condition = value(u.src(0)), *otherwise = value(u.src(2));
+    BasicBlock *before = build_.GetInsertBlock(), *seldom = new_block("rare"), *then = new_block("then");
+    Value* any = condition->getType()->isVectorTy() ? build_.CreateOrReduce(condition) : condition;
+    build_.CreateCondBr(any, seldom, then, llvm::MDBuilder(context_).createBranchWeights(1, 1000));
+    build_.SetInsertPoint(seldom);
+    for (const UOp& node : nodes) add(node);
+    Value* chosen = build_.CreateSelect(condition, value(u.src(1)), otherwise);
+    BasicBlock* end = build_.GetInsertBlock();
+    build_.CreateBr(then);
+    build_.SetInsertPoint(then);
+    llvm::PHINode* result = build_.CreatePHI(chosen->getType(), 2);
+    result->addIncoming(chosen, end);
+    result->addIncoming(otherwise, before);
+    values_[u] = result;
+  }
+
   // ---- vectors
 
   Value* vector_of(const UOp& u) {
@@ -444,6 +470,7 @@ class Renderer {
     }
     QUERN_CHECK(is_elementwise(u.op()), fmt::format("LLVM: {} in a program", name(u.op())));
     if (u.dtype().is_ptr()) return;  // an address of other elements: LOAD and STORE look through it
+    if (const auto found = rare_.find(u); found != rare_.end()) return rare(u, found->second);
     llvm::SmallVector<Value*, 3> operands;
     for (const UOp& s : u.src()) operands.push_back(value(s));
     values_[u] = llvm_op(build_, u, operands, options_.vectors);
@@ -457,8 +484,10 @@ class Renderer {
   llvm::Function* function_ = nullptr;
   LlvmProgram result_;
   std::unordered_map<UOp, Value*> values_;
-  UOps streams_;              // stores that are to be written
-  Value* aligned_ = nullptr;  // whether they may be; none: there are none
+  std::unordered_map<UOp, UOps> rare_;  // WHEREs, and the nodes that wait until they are asked for
+  std::unordered_set<UOp> waits_;       // these nodes
+  UOps streams_;                        // stores that are to be written
+  Value* aligned_ = nullptr;            // whether they may be; none: there are none
   std::unordered_map<UOp, llvm::MDNode*> scopes_;
   std::vector<Open> open_;
   std::unordered_map<UOp, int64_t> polled_;  // loops, and after how many steps of each the program asks

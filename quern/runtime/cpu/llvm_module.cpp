@@ -22,6 +22,7 @@ Bounds UOp::bounds() const { return core->bounds(*this); }
 std::string LinearProgram::text() const { return core->text(*this); }
 const UOp& storage_of(const UOp& pointer) { return core->storage_of(pointer); }
 const UOp& index_of_address(const UOp& address) { return core->index_of_address(address); }
+std::unordered_map<UOp, UOps> rare_parts(const LinearProgram& program) { return core->rare_parts(program); }
 
 namespace cpu {
 

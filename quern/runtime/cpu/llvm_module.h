@@ -19,6 +19,7 @@ struct CoreFunctions {
   std::string (*text)(const LinearProgram& program);
   const UOp& (*storage_of)(const UOp& pointer);
   const UOp& (*index_of_address)(const UOp& address);
+  std::unordered_map<UOp, UOps> (*rare_parts)(const LinearProgram& program);
   const Host& (*host)();
 };
 

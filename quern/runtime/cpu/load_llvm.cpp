@@ -23,6 +23,7 @@ constexpr CoreFunctions core_functions() {
           .text = [](const LinearProgram& program) { return program.text(); },
           .storage_of = &storage_of,
           .index_of_address = &index_of_address,
+          .rare_parts = &rare_parts,
           .host = &host};
 }
 
