@@ -167,7 +167,7 @@ const Pass<Lowering> kSplitting[] = {
      "EXP2 of x less the greatest x is marked: it takes fewer steps"},
     {"near rows", "codegen/memory/near_rows", {Need::splittable_loops, Need::near_memory}, nullptr,
      [](const UOp& u, const Lowering& c) { return rows_to_near_memory(u, c.device); },
-     "what costs much (EXP2, LOG2, SIN, POW) and two loops of as many steps need goes through near memory"},
+     "what costs much (EXP2, LOG2, SIN, COS, POW) and two loops of as many steps need goes through near memory"},
     {"row sums", "codegen/loops/sum_rows", {Need::splittable_loops, Need::near_memory, Need::free_loops}, nullptr,
      [](const UOp& u, const Lowering& c) { return sum_rows(u, c.device); },
      "sums across rows that are far apart go along them, and stand in near memory"},
@@ -233,7 +233,7 @@ const Pass<Lowering> kLowering[] = {
      [](const UOp& u, const Lowering& c) { return narrow_floats_to_wide(u, c.device); },
      "floats that the device does not compute with are bits in memory and float32 in registers"},
     {"transcendental", "codegen/arithmetic/transcendental", {}, nullptr, without_missing_functions,
-     "EXP2, LOG2, SIN of float32 are arithmetic"},
+     "EXP2, LOG2, SIN, COS and POW of float32 are arithmetic; so are the first four of float64, with fused multiply-adds"},
     {"decompose", "codegen/arithmetic/decompose", {}, &decompositions, nullptr,
      "no op that means something else, or nothing, in hardware"},
 };

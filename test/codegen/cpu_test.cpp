@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <numbers>
 
 #include "quern/base/env.h"
 #include "quern/engine/realize/programs.h"
@@ -142,10 +143,10 @@ TEST(CpuProperty, SameBitsAsEval) {
   for (uint64_t i = plan.first; i < plan.first + plan.cases; i++) {
     auto random = plan.generator(i);
     for (const OpCase& what : all_op_cases())
-      EXPECT_EQ(difference_from_eval(what, random, 3000,
-                                     [&](const UOp& kernel, std::span<const Argument> arguments) {
-                                       program_for(cpu(), kernel)->run(arguments, {});
-                                     }),
+      EXPECT_EQ(differences_from_eval({&what, 1}, random, 3000, 1,
+                                      [&](const UOp& kernel, std::span<const Argument> arguments) {
+                                        program_for(cpu(), kernel)->run(arguments, {});
+                                      }),
                 "")
           << plan.rerun(i);
   }
@@ -217,13 +218,108 @@ TEST(CpuProperty, ErrorsOfFunctions) {
   const FuzzPlan plan = fuzz_plan(16, 4096);
   const Errors exp2 = greatest_errors("EXP2", std::exp2, plan.cases),
                log2 = greatest_errors("LOG2", std::log2, plan.cases),
-               sin = greatest_errors("SIN", std::sin, plan.cases);
+               sin = greatest_errors("SIN", std::sin, plan.cases),
+               cos = greatest_errors("COS", std::cos, plan.cases);
   EXPECT_LE(exp2.normal, 1.0);
   EXPECT_LE(exp2.subnormal, 1.5);
-  EXPECT_LE(log2.normal, 1.0);
+  EXPECT_LE(log2.normal, 0.57);
   EXPECT_LE(std::max(sin.normal, sin.subnormal), 0.51);
-  fmt::print("greatest errors in ulp: EXP2 {:.3f} ({:.3f} of subnormal results), LOG2 {:.3f}, SIN {:.3f}\n",
-             exp2.normal, exp2.subnormal, log2.normal, sin.normal);
+  EXPECT_LE(std::max(cos.normal, cos.subnormal), 0.51);
+  fmt::print(
+      "greatest errors in ulp: EXP2 {:.3f} ({:.3f} of subnormal results), LOG2 {:.3f}, SIN {:.3f}, COS "
+      "{:.3f}\n",
+      exp2.normal, exp2.subnormal, log2.normal, sin.normal, cos.normal);
+}
+
+// Of float64: random bits, numbers of ordinary size, and those close to where sines are 0 or results not
+// normal.
+TEST(CpuProperty, ErrorsOfFunctionsOfFloat64) {
+  struct Case {
+    const char* op;
+    long double (*exact)(long double);
+  };
+  const FuzzPlan plan = fuzz_plan(4, 1000);
+  std::mt19937_64 random(7);
+  std::vector<double> in(1 << 14), out(in.size());
+  for (const Case& f : {Case{"EXP2", std::exp2}, {"LOG2", std::log2}, {"SIN", std::sin}, {"COS", std::cos}}) {
+    const UOp kernel =
+        parse(fmt::format("SINK(END(STORE(INDEX(PARAM(; 0):float64*[{0}], r0[{0}]), {1}(INDEX(PARAM(; "
+                          "1):float64*[{0}], r0):float64)), r0))",
+                          in.size(), f.op));
+    long double most = 0;
+    for (uint64_t round = 0; round < plan.cases; round++) {
+      for (double& x : in) {
+        const uint64_t bits = random();
+        std::memcpy(&x, &bits, sizeof x);
+        const double sized = static_cast<double>(static_cast<int64_t>(bits));
+        if (round % 4 == 1) x = sized * 0x1p-59;  // up to 16
+        if (round % 4 == 2) x = sized * 0x1p-52;  // up to 2048
+        if (round % 4 == 3) x = std::round(sized * 0x1p-44) * (std::numbers::pi / 2);
+      }
+      in[0] = 0, in[1] = -0.0, in[2] = INFINITY, in[3] = -INFINITY, in[4] = NAN, in[5] = 0x1p-1074, in[6] = 1,
+      in[7] = -1;
+      run_on_cpu(kernel, {}, out, in);
+      for (size_t i = 0; i < in.size(); i++) {
+        const long double want = f.exact(in[i]);
+        const auto nearest = static_cast<double>(want);
+        if (!std::isfinite(nearest) || nearest == 0) {
+          ASSERT_TRUE(std::isnan(nearest) ? std::isnan(out[i])
+                                          : out[i] == nearest || std::abs(out[i]) == 0x1p-1074)
+              << f.op << "(" << in[i] << ") is " << out[i] << ", not " << nearest;
+          if (nearest == 0)
+            ASSERT_EQ(std::signbit(nearest), std::signbit(out[i])) << f.op << "(" << in[i] << ")";
+          continue;
+        }
+        const long double unit = std::ldexp(1.0L, std::max(std::ilogb(want), -1022) - 52);
+        most = std::max(most, std::abs(static_cast<long double>(out[i]) - want) / unit);
+      }
+    }
+    EXPECT_LE(most, 1.0L) << f.op;
+    fmt::print("greatest error of {} of float64: {:.3f} ulp\n", f.op, static_cast<double>(most));
+  }
+}
+
+TEST(CpuProperty, ErrorsOfPowers) {
+  const FuzzPlan plan = fuzz_plan(8, 2000);
+  const UOp kernel = parse(
+      "SINK(END(STORE(INDEX(PARAM(; 0):float32*[16384], r0[16384]), POW(INDEX(PARAM(; 1):float32*[16384], "
+      "r0):float32, "
+      "INDEX(PARAM(; 2):float32*[16384], r0):float32)), r0))");
+  std::mt19937_64 random(7);
+  std::vector<float> a(1 << 14), b(a.size()), out(a.size());
+  const float special[] = {
+      0,         -0.0F, 1,         -1,         0.5F,     -0.5F,        2,           -3,         INFINITY,
+      -INFINITY, NAN,   0x1p-149F, -0x1p-140F, 0x1p127F, 1 + 0x1p-23F, 16777215.0F, 33554434.0F};
+  double most = 0;
+  for (uint64_t round = 0; round < plan.cases; round++) {
+    for (size_t i = 0; i < a.size(); i++) {
+      const uint64_t bits = random();
+      const auto low = static_cast<uint32_t>(bits), high = static_cast<uint32_t>(bits >> 32);
+      std::memcpy(&a[i], &low, sizeof low), std::memcpy(&b[i], &high, sizeof high);
+      const auto scaled = [](uint32_t x, float unit) {
+        return static_cast<float>(static_cast<int32_t>(x)) * unit;
+      };
+      if (round % 4 == 1) a[i] = std::abs(scaled(low, 0x1p-30F)), b[i] = scaled(high, 0x1p-25F);
+      if (round % 4 == 2) a[i] = 1 + scaled(low, 0x1p-44F), b[i] = scaled(high, 0x1p-13F);
+      if (round % 4 == 3) a[i] = scaled(low, 0x1p-30F), b[i] = std::round(scaled(high, 0x1p-26F));
+    }
+    for (size_t i = 0; i < std::size(special) * std::size(special); i++)
+      a[i] = special[i / std::size(special)], b[i] = special[i % std::size(special)];
+    run_on_cpu(kernel, {}, out, a, b);
+    for (size_t i = 0; i < a.size(); i++) {
+      const double want = std::pow(static_cast<double>(a[i]), static_cast<double>(b[i]));
+      const auto nearest = static_cast<float>(want);
+      if (!std::isfinite(nearest) || nearest == 0) {
+        ASSERT_TRUE(std::isnan(nearest) ? std::isnan(out[i])
+                                        : out[i] == nearest && std::signbit(out[i]) == std::signbit(nearest))
+            << a[i] << " to the power of " << b[i] << " is " << out[i] << ", not " << nearest;
+        continue;
+      }
+      most = std::max(most, error_in_ulp(out[i], want));
+    }
+  }
+  EXPECT_LE(most, 0.51);
+  fmt::print("greatest error of POW: {:.4f} ulp\n", most);
 }
 
 // f(x) of each number, as bits; `opts`: how the loop is split. "": as it is chosen.
@@ -251,7 +347,7 @@ TEST(CpuProperty, FunctionsAreTheSameInEachKernel) {
       negative[i] = -std::abs(in[i]);
     }
     for (const char* f :
-         {"EXP2(%x)", "LOG2(%x)", "SIN(%x)", "SQRT(%x)", "RECIP(%x)", "EXP2(%x) * 0.1 + %x"}) {
+         {"EXP2(%x)", "LOG2(%x)", "SIN(%x)", "COS(%x)", "SQRT(%x)", "RECIP(%x)", "EXP2(%x) * 0.1 + %x"}) {
       const std::vector<uint32_t> alone = results(f, in, "THREAD(0, 2)");
       for (const char* lanes : {"", "UPCAST(0, 2)", "UPCAST(0, 4)", "UPCAST(0, 16)"})
         EXPECT_EQ(results(f, in, lanes), alone) << f << " " << lanes;

@@ -42,6 +42,7 @@ std::optional<std::vector<DType>> operand_types(Op op, DType result, DType free)
     case Op::EXP2:
     case Op::LOG2:
     case Op::SIN:
+    case Op::COS:
     case Op::TRUNC:
     case Op::FDIV: return all(result.is_float());
     case Op::FLOORDIV:

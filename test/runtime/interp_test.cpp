@@ -225,7 +225,7 @@ TEST(InterpProperty, SameBitsAsEval) {
     const bool division = op == Op::FLOORDIV || op == Op::FLOORMOD || op == Op::TRUNCDIV ||
                           op == Op::TRUNCMOD || op == Op::SHL || op == Op::SHR;
     const bool real = op == Op::RECIP || op == Op::SQRT || op == Op::EXP2 || op == Op::LOG2 ||
-                      op == Op::SIN || op == Op::TRUNC || op == Op::FDIV;
+                      op == Op::SIN || op == Op::COS || op == Op::TRUNC || op == Op::FDIV;
     if (op == Op::THREEFRY && in != dtypes::uint64) continue;
     if ((bitwise && in.is_float()) || (division && !in.is_int()) || (real && !in.is_float())) continue;
     DType out = is_comparison(op) ? dtypes::bool_ : in;

@@ -91,13 +91,6 @@ UOp integer_power(const UOp& u) {
   return where(exponent < number_like(exponent, 0), inverse, result);
 }
 
-// Of float32 in float64, where it is rounded once.
-UOp float_power(const UOp& u) {
-  if (u.dtype().kind() == Scalar::Float64 || !u.dtype().is_float()) return {};
-  const DType wider = dtypes::float64.vec(u.dtype().lanes());
-  return UOp::alu(Op::POW, {u.src(0).cast(wider), u.src(1).cast(wider)}).cast(u.dtype());
-}
-
 UOp bool_power(const UOp& u) {  // 0 to the power of 1 is 0, all else is 1
   return u.dtype().is_bool() ? UOp::alu(Op::OR, {u.src(0), ~u.src(1)}) : UOp();
 }
@@ -169,7 +162,6 @@ const Rules decompositions = [] {
        "a divisor that may be 0 or -1 -> one that is not"},
       {op({Op::SHL, Op::SHR}).as("x"), shift, "a shift that may be too far -> one that is not"},
       {op(Op::POW).as("x"), integer_power, "a power of integers -> squares and products"},
-      {op(Op::POW).as("x"), float_power, "a power of float32 -> in float64"},
       {op(Op::POW).as("x"), bool_power, "a power of bools -> OR"},
       {op(Op::THREEFRY).as("x"), threefry, "random bits -> 20 rounds of 32-bit arithmetic"},
       {op(Op::MULACC).as("x"), integer_multiply_add, "a * b + c of integers -> two ops"},

@@ -1,8 +1,9 @@
-// EXP2, LOG2 and SIN of float32 (and of what is computed in it) as arithmetic that every device has and that
-// works on vectors as well as on scalars. Errors, in units in the last place: EXP2 and LOG2 below 1 (EXP2 of
-// results below the least normal value: 1.5), SIN 0.51, for every float32. Those of float64 stay: the
-// renderer calls the C library, as eval() does. On one device a function of the same number is the same in
-// each kernel, in lanes and alone: a maximum is found again among values that are computed again.
+// EXP2, LOG2, SIN, COS and POW of float32 (and of what is computed in it) as arithmetic that every device has
+// and that works on vectors as well as on scalars. Errors, in units in the last place: EXP2 below 1 (of
+// results below the least normal value: 1.5), LOG2 0.57, SIN, COS and POW 0.51, for every float32. Of float64
+// the rules with MULACC write EXP2, LOG2, SIN and COS; the others stay: the renderer calls the C library, as
+// eval() does. On one device a function of the same number is the same in each kernel, in lanes and alone: a
+// maximum is found again among values that are computed again.
 //
 // Pass "transcendental":
 //   %x = LOAD(INDEX(PARAM(; 1):float32*[8], r0[8:int32]))

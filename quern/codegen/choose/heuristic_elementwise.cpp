@@ -11,7 +11,7 @@ constexpr int64_t kLinesAtOnce = 4;  // of each row that is written, while other
 
 // What is done in each step of a loop.
 int64_t Chooser::nodes_in(const UOp& range) const {
-  constexpr OpSet costly = {Op::EXP2, Op::LOG2, Op::SIN, Op::POW};
+  constexpr OpSet costly = {Op::EXP2, Op::LOG2, Op::SIN, Op::COS, Op::POW};
   int64_t nodes = 0;
   for (const UOp& u : order_)
     if (is_open(u, range)) nodes += costly.contains(u.op()) ? kCostly : 1;

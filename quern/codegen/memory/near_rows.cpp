@@ -12,7 +12,7 @@ namespace quern {
 namespace {
 
 constexpr size_t kMostNodesToKeep = 1000;  // of a kernel that is looked at
-constexpr OpSet kCostly = {Op::EXP2, Op::LOG2, Op::SIN, Op::POW};
+constexpr OpSet kCostly = {Op::EXP2, Op::LOG2, Op::SIN, Op::COS, Op::POW};
 
 // A value in the loop `range`, and the same value in other loops.
 struct KeptRow {

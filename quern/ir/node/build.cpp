@@ -59,6 +59,7 @@ DType result_dtype(Op op, Sources operands) {
     case Op::EXP2:
     case Op::LOG2:
     case Op::SIN:
+    case Op::COS:
     case Op::TRUNC:
     case Op::FDIV: need(dtype.is_float(), "floats"); break;
     case Op::FLOORDIV:

@@ -145,6 +145,7 @@ double eval_float(Op op, DType in, double a, double b, double c) {
     case Op::EXP2: return round_float(in, std::exp2(a));
     case Op::LOG2: return round_float(in, std::log2(a));
     case Op::SIN: return round_float(in, std::sin(a));
+    case Op::COS: return round_float(in, std::cos(a));
     case Op::ADD: return round_float(in, a + b);
     case Op::SUB: return round_float(in, a - b);
     case Op::MUL: return round_float(in, a * b);

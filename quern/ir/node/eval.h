@@ -23,7 +23,7 @@ namespace quern {
 //   complement.
 //
 // Floats: ADD, SUB, MUL, FDIV, RECIP, SQRT, TRUNC and MULACC are correctly rounded, whatever the type. EXP2,
-// LOG2, SIN, POW come from the C library in double, rounded.
+// LOG2, SIN, COS, POW come from the C library in double, rounded.
 //
 // Bools: ADD is OR and MUL is AND, in MULACC too; all else is as for an unsigned integer of one bit (MAX is
 // OR, MIN is AND, SUB is XOR, NEG changes nothing).

@@ -96,6 +96,7 @@ enum class ArgKind : uint8_t {
   X(EXP2, 1, 1, None)                                                                                             \
   X(LOG2, 1, 1, None)                                                                                             \
   X(SIN, 1, 1, None)                                                                                              \
+  X(COS, 1, 1, None)                                                                                              \
   X(TRUNC, 1, 1, None)                                                                                            \
   /* elementwise, binary */                                                                                       \
   X(ADD, 2, 2, None)                                                                                              \

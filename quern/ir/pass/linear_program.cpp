@@ -13,7 +13,7 @@ namespace {
 
 constexpr size_t kFewRare = 8;     // nodes that cost no more than a branch
 constexpr size_t kMostCopies = 4;  // of a node, in as many branches
-constexpr OpSet kCalls = {Op::EXP2, Op::LOG2, Op::SIN, Op::POW};
+constexpr OpSet kCalls = {Op::EXP2, Op::LOG2, Op::SIN, Op::COS, Op::POW};
 constexpr OpSet kUnlisted = {Op::CONST, Op::AFTER, Op::NOOP};
 bool is_gate_of_index(const UOp& u) { return u.op() == Op::WHERE && u.src(2).is_invalid(); }
 

@@ -220,7 +220,7 @@ constexpr Requirement kRequirements[] = {
      [](const UOp& u) { return is_bool(u.src(0).dtype(), u.src(2).dtype().lanes()); }},
     {ops::alu, everywhere, "operands are values of one dtype", operands_agree},
     {ops::alu, everywhere, "the result has the operands' dtype; of a comparison it is bool", result_follows},
-    {{Op::RECIP, Op::SQRT, Op::EXP2, Op::LOG2, Op::SIN, Op::TRUNC, Op::FDIV}, everywhere, "the operands are floats",
+    {{Op::RECIP, Op::SQRT, Op::EXP2, Op::LOG2, Op::SIN, Op::COS, Op::TRUNC, Op::FDIV}, everywhere, "the operands are floats",
      [](const UOp& u) { return u.dtype().is_float(); }},
     {kIntegerDivision | OpSet{Op::SHL, Op::SHR}, everywhere, "the operands are integers",
      [](const UOp& u) { return u.dtype().is_int(); }},

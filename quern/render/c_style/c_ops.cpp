@@ -98,6 +98,7 @@ std::string_view function_of(Op op) {
     case Op::EXP2: return "exp2";
     case Op::LOG2: return "log2";
     case Op::SIN: return "sin";
+    case Op::COS: return "cos";
     case Op::TRUNC: return "trunc";
     case Op::POW: return "pow";
     case Op::MULACC: return "fma";

@@ -119,6 +119,7 @@ Value* on_floats(llvm::IRBuilder<>& b, const UOp& u, llvm::ArrayRef<Value*> x, L
       return unary(llvm::Intrinsic::exp2);
     case Op::LOG2: return unary(llvm::Intrinsic::log2);
     case Op::SIN: return unary(llvm::Intrinsic::sin);
+    case Op::COS: return unary(llvm::Intrinsic::cos);
     case Op::TRUNC: return unary(llvm::Intrinsic::trunc);
     case Op::ADD: return b.CreateFAdd(x[0], x[1]);
     case Op::SUB: return b.CreateFSub(x[0], x[1]);

@@ -36,9 +36,14 @@ Known known(const char* name, F* function) {
   return {name, reinterpret_cast<uint64_t>(function)};
 }
 
+// What LLVM makes of a sine and a cosine of the same number, where the C library has it.
+void sine_and_cosine(double x, double* sine, double* cosine) { *sine = std::sin(x), *cosine = std::cos(x); }
+
 std::span<const Known> functions() {
   static const Known all[] = {
       known("sin", static_cast<double (*)(double)>(std::sin)),
+      known("cos", static_cast<double (*)(double)>(std::cos)),
+      known("sincos", &sine_and_cosine),
       known("exp2", static_cast<double (*)(double)>(std::exp2)),
       known("log2", static_cast<double (*)(double)>(std::log2)),
       known("pow", static_cast<double (*)(double, double)>(std::pow)),

@@ -104,6 +104,7 @@ void floats(const Instruction& in, Machine& m) {
   if constexpr (op == Op::EXP2) to.f = rounded(std::exp2(a));
   if constexpr (op == Op::LOG2) to.f = rounded(std::log2(a));
   if constexpr (op == Op::SIN) to.f = rounded(std::sin(a));
+  if constexpr (op == Op::COS) to.f = rounded(std::cos(a));
   if constexpr (op == Op::NEG) to.f = -a;
   if constexpr (op == Op::TRUNC) to.f = std::trunc(a);
   if constexpr (op == Op::MAX || op == Op::MIN) {
@@ -132,6 +133,7 @@ Function float_function(Op op) {
     case Op::EXP2: return floats<T, Op::EXP2>;
     case Op::LOG2: return floats<T, Op::LOG2>;
     case Op::SIN: return floats<T, Op::SIN>;
+    case Op::COS: return floats<T, Op::COS>;
     case Op::NEG: return floats<T, Op::NEG>;
     case Op::TRUNC: return floats<T, Op::TRUNC>;
     case Op::MAX: return floats<T, Op::MAX>;

@@ -8,7 +8,9 @@
 #include "quern/schedule/facts/wanted.h"
 
 namespace quern {
-bool is_function(Op op) { return OpSet{Op::EXP2, Op::LOG2, Op::SIN, Op::POW, Op::THREEFRY}.contains(op); }
+bool is_function(Op op) {
+  return OpSet{Op::EXP2, Op::LOG2, Op::SIN, Op::COS, Op::POW, Op::THREEFRY}.contains(op);
+}
 
 namespace {
 

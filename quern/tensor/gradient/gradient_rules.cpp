@@ -12,12 +12,6 @@ UOp negated(const UOp& x) { return UOp::alu(Op::NEG, {x}); }
 UOp difference(const UOp& a, const UOp& b) { return UOp::alu(Op::SUB, {a, b}); }
 UOp scaled(const UOp& x, double factor) { return x * filled_like(x, factor); }
 
-// 1 - 2 sin(x/2)^2: x/2 is exact, where x + pi/2 would lose the low bits of a large x.
-UOp cosine(const UOp& x) {
-  const UOp half = UOp::alu(Op::SIN, {scaled(x, 0.5)});
-  return difference(filled_like(x, 1), scaled(half * half, 2));
-}
-
 // The operand that is the greater or less takes all of the gradient, equal operands half of it each.
 UOp to_extreme(const UOp& node, const UOp& gradient, size_t source) {
   const UOp &mine = node.src(source), &other = node.src(1 - source);
@@ -105,7 +99,8 @@ constexpr GradientRule kRules[] = {
     {Op::SQRT,   {[](const UOp& u, const UOp& g) { return g / scaled(u, 2); }}},
     {Op::EXP2,   {[](const UOp& u, const UOp& g) { return g * scaled(u, std::numbers::ln2); }}},
     {Op::LOG2,   {[](const UOp& u, const UOp& g) { return g / scaled(u.src(0), std::numbers::ln2); }}},
-    {Op::SIN,    {[](const UOp& u, const UOp& g) { return g * cosine(u.src(0)); }}},
+    {Op::SIN,    {[](const UOp& u, const UOp& g) { return g * UOp::alu(Op::COS, {u.src(0)}); }}},
+    {Op::COS,    {[](const UOp& u, const UOp& g) { return negated(g * UOp::alu(Op::SIN, {u.src(0)})); }}},
     {Op::TRUNC,  {[](const UOp&,   const UOp& g) { return filled_like(g, 0); }}},
     {Op::POW,    {to_power_base, to_power_exponent}},
     {{Op::MAX, Op::MIN},

@@ -337,6 +337,7 @@ TEST(FloatOps, FunctionsAreRoundedToTheType) {
   EXPECT_EQ(real(Op::EXP2, dtypes::float32, -151), 0);
   EXPECT_EQ(real(Op::LOG2, dtypes::float64, 0x1p-1074), -1074);
   EXPECT_EQ(real(Op::SIN, dtypes::float32, 1), static_cast<double>(static_cast<float>(std::sin(1.0))));
+  EXPECT_EQ(real(Op::COS, dtypes::float32, 1), static_cast<double>(static_cast<float>(std::cos(1.0))));
   EXPECT_EQ(real(Op::POW, dtypes::float16, 10, 5), kInf);
   EXPECT_EQ(real(Op::POW, dtypes::float32, -2, 3), -8);
   EXPECT_PRED2(same, real(Op::TRUNC, dtypes::float32, -0.5), -0.0);
@@ -425,7 +426,7 @@ TEST(Identity, OfOtherOpsIsRefused) {
 
 TEST(Ops, WithoutAMeaningForTheDTypeAreOurMistake) {
   const Const one = Const::of_int(1), real_one = Const::of_float(1);
-  for (const Op op : {Op::RECIP, Op::SQRT, Op::EXP2, Op::LOG2, Op::SIN})
+  for (const Op op : {Op::RECIP, Op::SQRT, Op::EXP2, Op::LOG2, Op::SIN, Op::COS})
     EXPECT_THROW(eval_in(op, dtypes::int32, {one}), InternalError) << name(op);
   EXPECT_THROW(eval_in(Op::FDIV, dtypes::int32, {one, one}), InternalError);
   EXPECT_THROW(eval_in(Op::THREEFRY, dtypes::uint32, {one, one}), InternalError);

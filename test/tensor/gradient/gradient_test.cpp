@@ -125,9 +125,9 @@ Inputs two(const Ints& sizes, double low = -2, double high = 2) {
 }
 
 TEST(Gradient, Unary) {
-  for (const Op op : {Op::NEG, Op::RECIP, Op::SQRT, Op::EXP2, Op::LOG2, Op::SIN}) {
+  for (const Op op : {Op::NEG, Op::RECIP, Op::SQRT, Op::EXP2, Op::LOG2, Op::SIN, Op::COS}) {
     SCOPED_TRACE(name(op));
-    const bool positive = op != Op::NEG && op != Op::SIN && op != Op::EXP2;
+    const bool positive = op != Op::NEG && op != Op::SIN && op != Op::COS && op != Op::EXP2;
     expect_right_twice(one({5}, positive ? 0.5 : -2, 3), [&](const UOps& x) { return alu(op, x[0]); });
   }
   expect_right(one({7}), [](const UOps& x) { return alu(Op::TRUNC, x[0]); });  // 0 but not none
