@@ -18,22 +18,21 @@ struct Limit {
   Method ours;
   Number (*reference)(Number);
   double ulps;
-  double below = HUGE_VAL;  // where it says so
 };
 
 const Limit kLimits[] = {
-    {"exp", &Tensor::exp, std::exp, 2},          {"log", &Tensor::log, std::log, 2},
-    {"cos", &Tensor::cos, std::cos, 2, 0x1p126}, {"log10", &Tensor::log10, std::log10, 3},
-    {"expm1", &Tensor::expm1, std::expm1, 3},    {"log1p", &Tensor::log1p, std::log1p, 3},
-    {"asin", &Tensor::asin, std::asin, 3},       {"acos", &Tensor::acos, std::acos, 3},
-    {"atan", &Tensor::atan, std::atan, 3},       {"tanh", &Tensor::tanh, std::tanh, 3},
-    {"erf", &Tensor::erf, std::erf, 3},          {"tan", &Tensor::tan, std::tan, 4, 0x1p126},
-    {"sinh", &Tensor::sinh, std::sinh, 4},       {"cosh", &Tensor::cosh, std::cosh, 4},
-    {"asinh", &Tensor::asinh, std::asinh, 4},    {"acosh", &Tensor::acosh, std::acosh, 4},
-    {"atanh", &Tensor::atanh, std::atanh, 4},    {"sqrt", &Tensor::sqrt, std::sqrt, 0},
-    {"floor", &Tensor::floor, std::floor, 0},    {"ceil", &Tensor::ceil, std::ceil, 0},
-    {"trunc", &Tensor::trunc, std::trunc, 0},    {"round", &Tensor::round, std::nearbyint, 0},
-    {"exp2", &Tensor::exp2, std::exp2, 1},       {"log2", &Tensor::log2, std::log2, 1},
+    {"exp", &Tensor::exp, std::exp, 2},       {"log", &Tensor::log, std::log, 2},
+    {"cos", &Tensor::cos, std::cos, 1},       {"log10", &Tensor::log10, std::log10, 3},
+    {"expm1", &Tensor::expm1, std::expm1, 3}, {"log1p", &Tensor::log1p, std::log1p, 3},
+    {"asin", &Tensor::asin, std::asin, 3},    {"acos", &Tensor::acos, std::acos, 3},
+    {"atan", &Tensor::atan, std::atan, 3},    {"tanh", &Tensor::tanh, std::tanh, 3},
+    {"erf", &Tensor::erf, std::erf, 3},       {"tan", &Tensor::tan, std::tan, 4},
+    {"sinh", &Tensor::sinh, std::sinh, 4},    {"cosh", &Tensor::cosh, std::cosh, 4},
+    {"asinh", &Tensor::asinh, std::asinh, 4}, {"acosh", &Tensor::acosh, std::acosh, 4},
+    {"atanh", &Tensor::atanh, std::atanh, 4}, {"sqrt", &Tensor::sqrt, std::sqrt, 0},
+    {"floor", &Tensor::floor, std::floor, 0}, {"ceil", &Tensor::ceil, std::ceil, 0},
+    {"trunc", &Tensor::trunc, std::trunc, 0}, {"round", &Tensor::round, std::nearbyint, 0},
+    {"exp2", &Tensor::exp2, std::exp2, 1},    {"log2", &Tensor::log2, std::log2, 1},
     {"sin", &Tensor::sin, std::sin, 1},
 };
 
@@ -80,8 +79,7 @@ TEST(Precision, FunctionsOverBitPatterns) {
       double most = 0;
       size_t at = 0;
       for (size_t i = 0; i < x.at.size(); i++)
-        if (std::abs(x.at[i]) < f.below)
-          if (const double e = error(dtype, y.at[i], f.reference(x.at[i])); e > most) most = e, at = i;
+        if (const double e = error(dtype, y.at[i], f.reference(x.at[i])); e > most) most = e, at = i;
       EXPECT_LE(most, f.ulps) << f.name << " of " << dtype.name()
                               << fmt::format(" {:.17g}: {:.17g}, exactly {:.21g}",
                                              static_cast<double>(x.at[at]), static_cast<double>(y.at[at]),

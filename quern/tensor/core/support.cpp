@@ -9,6 +9,7 @@
 
 #include "quern/ir/node/eval.h"
 #include "quern/ir/node/node_map.h"
+#include "quern/ir/pass/linear_program.h"
 #include "quern/ir/shape/movement.h"
 
 namespace quern::detail {
@@ -261,6 +262,9 @@ Tensor apply(Op op, const Tensor& a) { return Tensor(UOp::alu(op, {a.uop()})); }
 Tensor apply(Op op, const Tensor& a, const Tensor& b) { return Tensor(UOp::alu(op, {a.uop(), b.uop()})); }
 Tensor select(const Tensor& condition, const Tensor& yes, const Tensor& no) {
   return Tensor(UOp::alu(Op::WHERE, {condition.uop(), yes.uop(), no.uop()}));
+}
+Tensor rarely(const Tensor& condition, const Tensor& yes, const Tensor& no) {
+  return Tensor(UOp::alu(Op::WHERE, {condition.uop(), yes.uop(), no.uop()}).rtag(kRare));
 }
 Tensor multiply_add(const Tensor& a, const Tensor& b, const Tensor& c) {
   return Tensor(UOp::alu(Op::MULACC, {a.uop(), b.uop(), c.uop()}));

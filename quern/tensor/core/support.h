@@ -56,11 +56,14 @@ std::pair<Tensor, Tensor> matched(const char* who, const Operand& a, const Opera
 Tensor apply(Op op, const Tensor& a);
 Tensor apply(Op op, const Tensor& a, const Tensor& b);  // of one dtype and shape
 Tensor select(const Tensor& condition, const Tensor& yes, const Tensor& no);
+// The same, where the condition seldom holds: what only `yes` needs may be computed in a branch.
+Tensor rarely(const Tensor& condition, const Tensor& yes, const Tensor& no);
 Tensor binary(const char* who, Op op, const Operand& a, const Operand& b);
 Tensor multiply_add(const Tensor& a, const Tensor& b, const Tensor& c);  // rounded once
 Tensor polynomial(const Tensor& x, std::span<const double> c);           // c[0] + c[1] x + c[2] x^2 + ...
 Tensor like(const Tensor& x, double value);                              // a constant of its dtype and shape
 
+inline bool is_double(const Tensor& x) { return x.dtype() == dtypes::float64; }
 Tensor to_float(const Tensor& x);  // integers become the default float
 DType unsigned_of(int bits);       // 8, 16, 32 or 64
 DType sum_dtype(DType dtype);      // what sums of it are computed in

@@ -10,7 +10,8 @@
 
 namespace quern {
 
-using detail::apply, detail::binary, detail::like, detail::matched, detail::multiply_add, detail::select;
+using detail::apply, detail::binary, detail::is_double, detail::like, detail::matched, detail::multiply_add,
+    detail::rarely, detail::select;
 
 namespace {
 
@@ -167,7 +168,13 @@ Division divided(const Tensor& x, const Tensor& y, const Tensor& sign) {
 }
 
 Tensor float_fmod(const Tensor& x, const Tensor& y, const Rounds& rounds) {
-  const Tensor rest = divided(brought_near(x, y, rounds), y, x).rest;
+  // Most quotients are small: only of the others the dividend is brought near first.
+  const Tensor near = divided(x, y, x).rest;
+  const bool is_near = rounds.shifted == 0 && rounds.plain == 0;
+  const Tensor rest = is_near
+                          ? near
+                          : rarely(apply(Op::FDIV, x, y).detach().abs().ge(is_double(x) ? 0x1p53 : 0x1p24),
+                                   divided(brought_near(x, y, rounds), y, x).rest, near);
   const Tensor none = x * like(x, 0);  // a zero has the sign of the dividend
   // A rest that is not less than the divisor would have taken more rounds than there are: it is unknown.
   const Tensor known = rest.abs().lt(y.abs()) | y.isnan();
@@ -187,9 +194,8 @@ Tensor float_mod(const Tensor& x, const Tensor& y, const Rounds& rounds) {
 Tensor float_floordiv(const Tensor& x, const Tensor& y, const Rounds& /*rounds*/) {
   const Division d = divided(x, y, x);
   const Tensor zero = like(x, 0), one = like(x, 1), differ = x.lt(0) ^ y.lt(0), ratio = apply(Op::FDIV, x, y);
-  const Tensor finite =
-      select(ratio.abs().ge(x.dtype() == dtypes::float64 ? 0x1p53 : 0x1p24), apply(Op::TRUNC, ratio),
-             d.quotient - select(differ & d.rest.ne(0), one, zero));
+  const Tensor finite = select(ratio.abs().ge(is_double(x) ? 0x1p53 : 0x1p24), apply(Op::TRUNC, ratio),
+                               d.quotient - select(differ & d.rest.ne(0), one, zero));
   const Tensor beyond = select(differ & x.ne(0), one.neg(), zero);
   return select(y.eq(0) | x.isfinite().logical_not(), ratio, select(is_infinite(y), beyond, finite));
 }

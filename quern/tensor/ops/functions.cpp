@@ -1,5 +1,5 @@
-// Exponentials, logarithms, trigonometry: from EXP2, LOG2, SIN, SQRT and polynomials. docs/tensor.md has the
-// errors.
+// Exponentials, logarithms, trigonometry: from EXP2, LOG2, SIN, COS, SQRT and polynomials. docs/tensor.md has
+// the errors.
 //
 // What only repairs rounding is detached: its derivative is 0, and its gradient would be noise. A branch that
 // is not taken must not see arguments that overflow, because 0 * inf in its gradient would be NaN:
@@ -14,14 +14,12 @@
 
 namespace quern {
 
-using detail::apply, detail::in_wide_float, detail::like, detail::multiply_add, detail::polynomial,
-    detail::select;
+using detail::apply, detail::in_wide_float, detail::is_double, detail::like, detail::multiply_add,
+    detail::polynomial, detail::select;
 
 namespace {
 
 using Function = std::function<Tensor(const Tensor&)>;
-
-bool is_double(const Tensor& x) { return x.dtype() == dtypes::float64; }
 
 // near(x) where the condition holds, else far(x). Both see `safe` where the other is taken.
 Tensor piecewise(const Tensor& condition, const Tensor& x, double safe_near, const Function& near,
@@ -52,17 +50,16 @@ std::pair<double, double> split(const Tensor& x, long double c) {
   return {high, static_cast<double>(c - static_cast<long double>(high))};
 }
 
-// 2^(x log2(e)), with the rounding error of the product put back as a factor.
+// 2^(x log2(e)): what the rounding of the product lost is added, times the result.
 Tensor float_exp(const Tensor& x) {
   const auto [high, low] = split(x, std::numbers::log2e_v<long double>);
   const Tensor t = x * high;
   const Tensor fixed = x.detach(), error = multiply_add(fixed, like(x, low),
                                                         multiply_add(fixed, like(x, high), t.detach().neg()));
-  const Tensor usable =
-      t.abs().lt(is_double(x) ? 1080.0 : 160.0);  // beyond, the result is 0, infinite or NaN
-  const Tensor repair =
-      multiply_add(select(usable, error, like(x, 0)), like(x, std::numbers::ln2), like(x, 1));
-  return apply(Op::EXP2, t) * repair.detach();
+  const Tensor power = apply(Op::EXP2, t);
+  // Beyond, the result is 0, infinite or NaN.
+  const Tensor usable = t.lt(is_double(x) ? 1024 : 128) & t.gt(is_double(x) ? -1080 : -160);
+  return select(usable, multiply_add(power, (error * std::numbers::ln2).detach(), power), power);
 }
 
 Tensor float_log(const Tensor& x) { return apply(Op::LOG2, x) * std::numbers::ln2; }
@@ -89,22 +86,6 @@ Tensor float_expm1(const Tensor& x) {
       is_double(x) ? x.abs().lt(0.35) : x.gt(-0.4) & x.lt(0.72), x, 0,
       [](const Tensor& v) { return multiply_add(v * v, fit(v), v); }, 1,
       [](const Tensor& v) { return float_exp(v) - 1; });
-}
-
-// sin(x + pi/2). The sum is rounded: what it lost is `low`, and sin(s + low) = sin(s) + low cos(s). Of large
-// numbers too much is lost: there it is sin(2 x) / (2 sin(x)), or 1 - 2 sin(x / 2)^2 where 2 x overflows.
-Tensor float_cos(const Tensor& x) {
-  const auto [high, rest] = split(x, std::numbers::pi_v<long double> / 2);
-  const Tensor size = x.abs(), far = size.gt(is_double(x) ? 0x1p26 : 0x1p12),
-               huge = size.gt(is_double(x) ? 0x1p1022 : 0x1p126);
-  const Tensor sum = x + high;
-  const Tensor s = sum.detach(), v = x.detach(), part = s - v;
-  const Tensor low = (v - (s - part)) + (high - part) + rest;
-  const Tensor first = apply(Op::SIN, select(far, select(huge, x, x * 2), sum)),
-               second = apply(Op::SIN, select(far, select(huge, x * 0.5, x), s * 0.5));
-  const Tensor turned = 1 - second * second * 2;
-  const Tensor divisor = select(far & huge.logical_not(), second * 2, like(x, 1));
-  return select(huge, turned, select(far, first / divisor, first + (low * turned).detach()));
 }
 
 Tensor float_atan(const Tensor& x) {
@@ -312,9 +293,11 @@ Tensor Tensor::expm1() const { return in_wide_float(*this, float_expm1); }
 Tensor Tensor::sin() const {
   return in_wide_float(*this, [](const Tensor& x) { return apply(Op::SIN, x); });
 }
-Tensor Tensor::cos() const { return in_wide_float(*this, float_cos); }
+Tensor Tensor::cos() const {
+  return in_wide_float(*this, [](const Tensor& x) { return apply(Op::COS, x); });
+}
 Tensor Tensor::tan() const {
-  return in_wide_float(*this, [](const Tensor& x) { return apply(Op::SIN, x) / float_cos(x); });
+  return in_wide_float(*this, [](const Tensor& x) { return apply(Op::SIN, x) / apply(Op::COS, x); });
 }
 Tensor Tensor::asin() const { return in_wide_float(*this, float_asin); }
 Tensor Tensor::acos() const { return in_wide_float(*this, float_acos); }
@@ -335,7 +318,8 @@ Tensor Tensor::logaddexp(const Operand& other) const {
   const Tensor sum = float_exp(x - base) + float_exp(y - base);
   // Of finite numbers: the greater one, and log(1 + exp(-distance)). Equal ones share the gradient.
   const Tensor distance = select(greatest.isfinite(), greatest - x.minimum(y), like(x, 0));
-  return select(greatest.isfinite(), greatest + float_log1p(float_exp(distance.neg())), float_log(sum))
+  return detail::rarely(greatest.isfinite().logical_not(), float_log(sum),
+                        greatest + float_log1p(float_exp(distance.neg())))
       .cast(out);
 }
 
