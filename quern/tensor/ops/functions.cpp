@@ -50,12 +50,13 @@ std::pair<double, double> split(const Tensor& x, long double c) {
   return {high, static_cast<double>(c - static_cast<long double>(high))};
 }
 
-// 2^(x log2(e)): what the rounding of the product lost is added, times the result.
-Tensor float_exp(const Tensor& x) {
+// exp(x), or half of it: 2^(x log2(e) - 1) is no larger than what it is half of. What the rounding of the
+// exponent lost is added, times the result.
+Tensor float_exp(const Tensor& x, bool is_half = false) {
   const auto [high, low] = split(x, std::numbers::log2e_v<long double>);
-  const Tensor t = x * high;
-  const Tensor fixed = x.detach(), error = multiply_add(fixed, like(x, low),
-                                                        multiply_add(fixed, like(x, high), t.detach().neg()));
+  const Tensor t = is_half ? x * high - 1 : x * high, product = (is_half ? t + 1 : t).detach();
+  const Tensor fixed = x.detach(),
+               error = multiply_add(fixed, like(x, low), multiply_add(fixed, like(x, high), product.neg()));
   const Tensor power = apply(Op::EXP2, t);
   // Beyond, the result is 0, infinite or NaN.
   const Tensor usable = t.lt(is_double(x) ? 1024 : 128) & t.gt(is_double(x) ? -1080 : -160);
@@ -162,16 +163,16 @@ Tensor sinh_near_zero(const Tensor& x) {
   return odd(x, series);
 }
 
-// Halves of exponentials as products of square roots, which do not overflow before the result does.
+// With h = exp(|x|) / 2: h - 1 / (4 h), and their sum.
 Tensor float_sinh(const Tensor& x) {
   return piecewise(x.abs().lt(1), x, 0, sinh_near_zero, 1, [](const Tensor& v) {
-    const Tensor root = float_exp(size_of(v) * 0.5);
-    return with_sign_of(v, (root * 0.5) * root - 0.5 / root / root);
+    const Tensor half = float_exp(size_of(v), true);
+    return with_sign_of(v, half - 0.25 / half);
   });
 }
 Tensor float_cosh(const Tensor& x) {
-  const Tensor root = float_exp(x.abs() * 0.5);
-  return (root * 0.5) * root + 0.5 / root / root;
+  const Tensor half = float_exp(x.abs(), true);
+  return half + 0.25 / half;
 }
 
 double too_large_to_square(const Tensor& x) { return is_double(x) ? 1e150 : 1e18; }
@@ -277,7 +278,9 @@ Tensor of_two_floats(const char* who, const Tensor& a, const Operand& b,
 
 Tensor Tensor::atan2(const Operand& x) const { return of_two_floats("atan2", *this, x, float_atan2); }
 Tensor Tensor::hypot(const Operand& other) const { return of_two_floats("hypot", *this, other, float_hypot); }
-Tensor Tensor::exp() const { return in_wide_float(*this, float_exp); }
+Tensor Tensor::exp() const {
+  return in_wide_float(*this, [](const Tensor& x) { return float_exp(x); });
+}
 Tensor Tensor::exp2() const {
   return in_wide_float(*this, [](const Tensor& x) { return apply(Op::EXP2, x); });
 }
