@@ -15,7 +15,8 @@ OpClass class_of(const UOp& u) {
   switch (u.op()) {
     case Op::EXP2: return OpClass::exp2;
     case Op::LOG2: return OpClass::log2;
-    case Op::SIN: return OpClass::sin;
+    case Op::SIN:
+    case Op::COS: return OpClass::sin;
     case Op::POW: return OpClass::pow;
     case Op::RECIP:
     case Op::FDIV: return OpClass::divide;
