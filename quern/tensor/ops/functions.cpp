@@ -60,7 +60,8 @@ Tensor float_exp(const Tensor& x, bool is_half = false) {
   const Tensor power = apply(Op::EXP2, t);
   // Beyond, the result is 0, infinite or NaN.
   const Tensor usable = t.lt(is_double(x) ? 1024 : 128) & t.gt(is_double(x) ? -1080 : -160);
-  return select(usable, multiply_add(power, (error * std::numbers::ln2).detach(), power), power);
+  const Tensor repair = select(usable, error * std::numbers::ln2, like(x, 0)).detach();
+  return select(usable, multiply_add(power, repair, power), power);
 }
 
 Tensor float_log(const Tensor& x) { return apply(Op::LOG2, x) * std::numbers::ln2; }
