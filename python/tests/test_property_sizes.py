@@ -103,6 +103,47 @@ def test_each_alone_and_in_a_jit(name):
         np.testing.assert_allclose(jitted(source, n.bind(a), m.bind(b)).numpy(), expected, rtol=1e-5, atol=1e-5)
 
 
+@settings(max_examples=1000 if NIGHTLY else 40, derandomize=not NIGHTLY, deadline=None, database=None,
+          suppress_health_check=list(hypothesis.HealthCheck))
+@given(st.lists(st.sampled_from(sorted(set(STEPS) - {"sorted", "sorted places"})), min_size=1, max_size=3),
+       st.lists(st.tuples(numbers, numbers, numbers), min_size=3, max_size=3),
+       st.lists(st.tuples(st.integers(0, CAPACITY + 1), st.integers(0, CAPACITY + 1)), min_size=3, max_size=6))
+def test_a_replay_is_right_or_refused(names, draws, sizes):
+    """Whatever sizes it was captured with: other sizes give the same values as numbers would, or an Error."""
+    source = Tensor(X).realize()
+    n, m = Variable("n", 0, CAPACITY + 1), Variable("m", 0, CAPACITY + 1)
+    jitted = TinyJit(lambda x, n, m: run(names, draws, n, m, x).contiguous().realize())
+    for a, b in sizes[:1] + sizes:
+        try:
+            found = jitted(source, n.bind(a), m.bind(b)).numpy()
+        except (Error, IndexError, ValueError):
+            continue
+        expected = outcome(names, draws, a, b, source)
+        if expected is not None:
+            np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_a_replay_beyond_an_axis():
+    x, n = Tensor(X).realize(), Variable("n", 1, CAPACITY)
+    part = TinyJit(lambda x, n: x[n:n + 2].contiguous().realize())
+    for a in (1, 2, 3, 4):
+        np.testing.assert_array_equal(part(x, n.bind(a)).numpy(), X[a:a + 2])
+    with pytest.raises(Error, match=r"captured with other sizes and cannot be replayed with n = 5: shrink: axis 0 is 6 long, asked for \[n"):
+        part(x, n.bind(5))
+    np.testing.assert_array_equal(part(x, n.bind(4)).numpy(), X[4:6])
+
+
+def test_reshape_with_other_numbers_of_elements():
+    x, n = Tensor(X).realize(), Variable("n", 1, CAPACITY)
+    with pytest.raises(Error, match="reshape: "):
+        x[:n.bind(4)].reshape(2, 3)
+    halves = TinyJit(lambda x, n: x[:n].reshape(2, -1, 3).sum(1).realize())
+    for a in (2, 4, 6, 2):
+        np.testing.assert_allclose(halves(x, n.bind(a)).numpy(), X[:a].reshape(2, -1, 3).sum(1))
+    with pytest.raises(Error, match="n = 5: reshape"):
+        halves(x, n.bind(5))
+
+
 @pytest.mark.parametrize("name", ["filled up", "clone", "rolled", "sorted", "upper", "convolution", "every other", "the last m"])
 def test_gradients(name):
     draws = [(1, 4, 1)]

@@ -152,6 +152,44 @@ TEST(JitErrors, AVariableOfTwoValues) {
             "jit: variable n is 3 by the arguments of the function, and bound to 2 inside it");
 }
 
+TEST(JitErrors, ASizeForWhichASliceDoesNotFit) {
+  const Variable n("n", 1, 8);
+  const Tensor x = Tensor::arange(8, {.dtype = dtypes::float32}).realize();
+  auto f = jit([](const Tensor& a, const Dim& at) { return a.shrink({{{at, at + 2}}}) * 1; });
+  for (int i = 1; i < 4; i++) EXPECT_THAT(f(x, n.bind(i)).to_vector<float>(), ElementsAre(i, i + 1));
+  for (int repeated = 0; repeated < 2; repeated++)
+    EXPECT_EQ(
+        error_of([&] { f(x, n.bind(7)); }),
+        "jit: the function was captured with other sizes and cannot be replayed with n = 7: shrink: axis 0 "
+        "is 8 long, asked for [n, n + 2)");
+  EXPECT_THAT(f(x, n.bind(6)).to_vector<float>(), ElementsAre(6, 7));
+  EXPECT_TRUE(f.is_captured());
+}
+
+TEST(JitErrors, ASizeForWhichAPlaceIsOutside) {
+  const Variable n("n", 0, 20);
+  const Tensor x = Tensor::arange(8, {.dtype = dtypes::float32}).realize();
+  auto f = jit([](const Tensor& a, const Dim& at) { return a(at) * 1; });
+  for (int i = 1; i < 4; i++) EXPECT_EQ(f(x, n.bind(i)).item<float>(), i);
+  EXPECT_THAT(error_of([&] { f(x, n.bind(8)); }),
+              HasSubstr("with n = 8: index n is out of bounds for axis 0 of size 8"));
+  auto behind = jit([](const Tensor& a, const Dim& at) { return a(at - 3) * 1; });
+  for (int i = 3; i < 6; i++) EXPECT_EQ(behind(x, n.bind(i)).item<float>(), i - 3);
+  EXPECT_THAT(error_of([&] { behind(x, n.bind(11)); }), HasSubstr("cannot be replayed with n = 11: index"));
+}
+
+TEST(JitErrors, ASizeOfAPartThatWasMadeOutside) {
+  const Variable n("n", 1, 8);
+  const Tensor x = Tensor::arange(8, {.dtype = dtypes::float32}).realize();
+  auto f = jit([&, last = x.shrink({{{n.bind(3), n.bind(3) + 2}}}) * 2](const Tensor& a, const Dim& at) {
+    return last + a + Tensor::from_dim(at, dtypes::float32);
+  });
+  const Tensor one = Tensor::ones({2}).realize();
+  f(one, n.bind(3)), f(one, n.bind(3));
+  EXPECT_THAT(error_of([&] { f(one, n.bind(7)); }),
+              HasSubstr("with n = 7: a part of axis 0, which is 8 long: [n, n + 2)"));
+}
+
 TEST(JitErrors, AnExceptionInsideLeavesItNotCaptured) {
   int calls = 0;
   auto f = jit([&](const Tensor& x) {

@@ -8,10 +8,12 @@
 
 #include "quern/base/env.h"
 #include "quern/base/profile.h"
+#include "quern/base/small_vector.h"
 #include "quern/engine/host.h"
 #include "quern/engine/realize/describe.h"
 #include "quern/engine/realize/programs.h"
 #include "quern/engine/realize/run.h"
+#include "quern/ir/node/eval.h"
 #include "quern/ir/node/node_map.h"
 #include "quern/ir/pass/linear_program.h"
 #include "quern/ir/shape/sharding.h"
@@ -22,7 +24,10 @@
 namespace quern {
 
 Replay::Replay(const Recording& recording, const UOps& given, size_t inputs, VariableValues variables)
-    : inputs_(inputs), given_(given.size()), variables_(std::move(variables)) {
+    : inputs_(inputs),
+      given_(given.size()),
+      variables_(std::move(variables)),
+      conditions_(recording.conditions()) {
   words_ = detail::random_state().drawn - recording.random().drawn;
   std::vector<Step> steps = joined(recording, given);
   plan_ = plan_memory(Schedule{steps});
@@ -187,7 +192,44 @@ size_t Replay::value(const std::string& name, int64_t recorded, const Recording&
   return at->second;
 }
 
+// Conditions hold for what variables were bound to; only those of the call have other values now.
+void Replay::check_sizes(const VariableValues& variables) const {
+  const auto now = [&](const UOp& bind) {
+    const auto [variable, recorded] = bind.unbind();
+    const auto given = variables.find(variable.arg().variable().name);
+    return Const::of_int(given == variables.end() ? recorded : given->second);
+  };
+  for (const detail::SizeCondition& condition : conditions_) {
+    NodeMap<Const> values;
+    walk(
+        condition.number, [](const UOp& u) { return u.op() != Op::BIND; },
+        [&](const UOp& u) {
+          if (u.is_const() || u.op() == Op::BIND) {
+            values.emplace(u, u.is_const() ? u.value() : now(u));
+            return;
+          }
+          SmallVector<Const, 4> operands;
+          for (const UOp& s : u.src()) operands.push_back(*values.find(s));
+          values.emplace(
+              u, eval(u.op(), u.dtype(), u.src().back().dtype(), {operands.begin(), operands.size()}));
+        });
+    if (values.find(condition.number)->integer(condition.number.dtype()) >= 0) continue;
+    std::string sizes, text = condition.text;
+    walk(condition.number, [&](const UOp& u) {
+      if (u.op() != Op::BIND) return;
+      const std::string& name = u.src(0).arg().variable().name;
+      sizes += fmt::format("{}{} = {}", sizes.empty() ? "" : ", ", name, now(u).as_int());
+      const std::string bound = u.text();  // with the value that it had
+      for (size_t at = 0; (at = text.find(bound, at)) != std::string::npos; at += name.size())
+        text.replace(at, bound.size(), name);
+    });
+    throw ShapeError(fmt::format(
+        "jit: the function was captured with other sizes and cannot be replayed with {}: {}", sizes, text));
+  }
+}
+
 void Replay::bind(const VariableValues& variables) {
+  check_sizes(variables);
   for (const auto& [name, at] : rebound_) values_[at] = variables.at(name);
 }
 

@@ -21,6 +21,7 @@ class Replay {
 
   // Addresses of the memory of a BUFFER that is given: one for each of its devices.
   std::span<void*> memory_of(size_t given) { return {memory_.data() + first_[given], devices_[given]}; }
+  // A ShapeError, and nothing changes, if a condition that held when it was recorded does not hold for them.
   void bind(const VariableValues& variables);
   void run(bool apart);  // `apart`: what is given overlaps nothing
 
@@ -53,6 +54,7 @@ class Replay {
   MemoryPart find(const UOp& node, size_t device) const;
   bool overwrites(const Step& step) const;
   size_t value(const std::string& name, int64_t recorded, const Recording& recording);
+  void check_sizes(const VariableValues& variables) const;
   void add_work(const Recording::Ran& ran, Step step, const Recording& recording);
   std::vector<Segment> prepared(std::span<const Work> work) const;
   void run_segments(std::span<const Segment> segments, bool apart);
@@ -71,6 +73,7 @@ class Replay {
   std::vector<int64_t> values_;
   VariableValues variables_;               // as recorded
   std::map<std::string, size_t> rebound_;  // which of the values
+  std::vector<detail::SizeCondition> conditions_;
   struct Drawn {
     size_t value;
     int64_t offset;

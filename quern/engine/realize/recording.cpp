@@ -8,6 +8,7 @@
 #include "quern/ir/node/node_map.h"
 #include "quern/ir/shape/movement.h"
 #include "quern/ir/shape/sharding.h"
+#include "quern/tensor/core/dim.h"
 #include "quern/tensor/core/live.h"
 
 namespace quern {
@@ -72,12 +73,29 @@ void Recording::refuse(const char* what, const char* instead) {
 
 void Recording::add(const UOp& sink, const Stripped& stripped, std::shared_ptr<const Prepared> prepared) {
   walk(sink, [&](const UOp& u) {
+    if (u.op() == Op::SHRINK && u.ops_below().contains(Op::BIND)) add_conditions(u);
     if (u.op() != Op::STORE && u.op() != Op::AFTER) return;
     const UOp* memory = &u.src(0);
     while (memory->op() != Op::BUFFER && !memory->src().empty()) memory = &memory->src(0);
     if (memory->op() == Op::BUFFER) written_.insert(*memory);
   });
   ran_.push_back({std::move(prepared), stripped.memory, stripped.variables});
+}
+
+// A part of what was made before the recording has not been looked at by anybody meanwhile.
+void Recording::add_conditions(const UOp& part) {
+  const UOps& whole = part.src(0).shape();
+  for (size_t i = 0; i < whole.size(); i++) {
+    const UOp &begin = part.src(1 + i), &size = part.src(1 + whole.size() + i);
+    if (!begin.ops_below().contains(Op::BIND) && !size.ops_below().contains(Op::BIND) &&
+        !whole[i].ops_below().contains(Op::BIND))
+      continue;
+    const auto text = [&] {
+      return fmt::format("a part of axis {}, which is {} long: [{}, {})", i, Dim(whole[i]).text(),
+                         Dim(begin).text(), Dim(begin + size).text());
+    };
+    for (const UOp& number : {begin, size, whole[i] - begin - size}) conditions_.add(number, text);
+  }
 }
 
 bool Recording::made(const UOp& buffer) const {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "quern/engine/realize/schedule_cache.h"
+#include "quern/tensor/core/size_conditions.h"
 #include "quern/tensor/ops/random.h"
 
 namespace quern {
@@ -55,11 +56,16 @@ class Recording {
   const std::unordered_set<UOp>& written() const { return written_; }  // BUFFERs
   uint64_t number() const { return number_; }                          // what made_inside() is meanwhile
   const detail::RandomState& random() const { return random_; }        // at the start
+  // Of symbolic sizes, that were asked for or on which what ran depends.
+  const std::vector<detail::SizeCondition>& conditions() const { return conditions_.all(); }
 
  private:
+  void add_conditions(const UOp& part);
+
   uint64_t number_;
   int64_t first_identity_;
   detail::RandomState random_;
+  detail::SizeConditions conditions_;
   std::vector<Ran> ran_;
   std::unordered_set<UOp> written_, older_, constants_;
   std::vector<uint64_t> numbers_;

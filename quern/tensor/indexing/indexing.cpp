@@ -8,6 +8,7 @@
 #include "quern/ir/shape/movement.h"
 #include "quern/tensor/core/assign.h"
 #include "quern/tensor/core/disk.h"
+#include "quern/tensor/core/size_conditions.h"
 #include "quern/tensor/core/support.h"
 #include "quern/tensor/indexing/gather.h"
 #include "quern/tensor/indexing/places.h"
@@ -149,15 +150,18 @@ Tensor take_slice(const Tensor& x, int64_t axis, const Slice& s) {
 Tensor take_one(const Tensor& x, int64_t axis, const Dim& i, int64_t own) {
   const Dim size = x.size(axis);
   const UOp at = from_front(i, size);
+  const UOp behind = (size.uop() - at - 1).simplify();
   const auto outside = [&] {
-    const std::optional<wide> place = detail::value_now(at),
-                              room = detail::value_now((size.uop() - at).simplify());
-    if (place && room) return *place < 0 || *room < 1;
+    const std::optional<wide> place = detail::value_now(at), more = detail::value_now(behind);
+    if (place && more) return *place < 0 || *more < 0;
     return at.vmax() < 0 || at.vmin() >= size.uop().vmax();
   };
-  if (outside())
-    throw IndexError(
-        fmt::format("index {} is out of bounds for axis {} of size {}", text(i), own, text(size)));
+  const auto message = [&] {
+    return fmt::format("index {} is out of bounds for axis {} of size {}", text(i), own, text(size));
+  };
+  if (outside()) throw IndexError(message());
+  detail::note_not_negative(at, message);
+  detail::note_not_negative(behind, message);
   const Dim place(detail::at_least_0(at));
   return take(x, axis, place, detail::sum_of(place, 1));
 }

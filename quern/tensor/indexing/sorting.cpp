@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "quern/tensor/core/size_conditions.h"
 #include "quern/tensor/core/support.h"
 #include "quern/tensor/indexing/sort_kernel.h"
 
@@ -122,8 +123,9 @@ std::pair<Tensor, Tensor> Tensor::topk(int64_t k, int64_t axis, bool largest, bo
   if (!sorted) throw ValueError("topk: only sorted=true is supported");
   const int64_t at = detail::resolve_axis("topk", axis, ndim());
   const Dim n = size(at);
-  if (k < 0 || k > detail::value_now(n.uop()).value_or(n.max()))
-    throw ValueError(fmt::format("topk: k is {}, axis {} has {} elements", k, at, n.text()));
+  const auto text = [&] { return fmt::format("topk: k is {}, axis {} has {} elements", k, at, n.text()); };
+  if (k < 0 || k > detail::value_now(n.uop()).value_or(n.max())) throw ValueError(text());
+  detail::note_not_negative(n.uop() - k, text);
   if (const int64_t most = n.max(); k > 0 && most > kFewest && most / k >= kSelected && most <= kMostSorted &&
                                     detail::can_run_loops(*this) && detail::has_elements(*this)) {
     const Tensor moved = transpose(at, -1);

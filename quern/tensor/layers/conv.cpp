@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "quern/tensor/core/size_conditions.h"
 #include "quern/tensor/core/support.h"
 #include "quern/tensor/layers/conv_gradient.h"
 #include "quern/tensor/layers/pool.h"
@@ -132,10 +133,15 @@ Tensor Tensor::conv2d(const Tensor& weight, const std::optional<Tensor>& bias, c
           const auto axis = static_cast<int64_t>(i + 2);
           const int64_t reach = (detail::int_size("conv2d", weight, axis) - 1) * apart[i] + 1;
           const int64_t more = around[2 * (n - 1 - i)] + around[2 * (n - 1 - i) + 1] - reach;
+          const auto text = [&](const std::string& has) {
+            return fmt::format(
+                "conv2d: the kernel reaches over {} elements, axis {} of the padded input has {}", reach,
+                axis, has);
+          };
           if (const auto now = detail::value_now(size.uop()); now && *now + more < 0)
-            throw ShapeError(
-                fmt::format("conv2d: the kernel reaches over {} elements, axis {} of the padded input has {}",
-                            reach, axis, to_string(*now + more + reach)));
+            throw ShapeError(text(to_string(*now + more + reach)));
+          detail::note_not_negative(size.uop() + more,
+                                    [&] { return text(Dim(size.uop() + more + reach).text()); });
           return Dim(detail::at_least_0((size.uop() + more) / step[i] + 1));
         });
   }

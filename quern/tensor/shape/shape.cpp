@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "quern/ir/shape/movement.h"
+#include "quern/tensor/core/size_conditions.h"
 #include "quern/tensor/core/support.h"
 
 namespace quern {
@@ -29,9 +30,16 @@ Tensor Tensor::reshape(const Shape& shape) const {
   }
   detail::checked_shape("reshape", sizes);
   const UOp before = elements_in(u.shape()), after = elements_in(sizes_of(sizes));
-  if (before.is_const() && after.is_const() && !same(before, after))
-    throw ShapeError(fmt::format("reshape: {} has {} elements, {} has {}", shape_text(u.shape()),
-                                 Dim(before).text(), shape_text(shape), Dim(after).text()));
+  if (!same(before, after)) {
+    const auto text = [&] {
+      return fmt::format("reshape: {} has {} elements, {} has {}", shape_text(u.shape()), Dim(before).text(),
+                         shape_text(shape), Dim(after).text());
+    };
+    const UOp more = (before - after).simplify();
+    if (const std::optional<wide> now = value_now(more); now && *now != 0) throw ShapeError(text());
+    detail::note_not_negative(more, text);
+    detail::note_not_negative(-more, text);
+  }
   return seen_as(quern::reshape(u, sizes_of(sizes)));
 }
 
@@ -132,11 +140,16 @@ Tensor Tensor::shrink(const std::vector<std::optional<std::pair<Dim, Dim>>>& bou
       const std::optional<wide> now = value_now(number);
       return !now || *now < 0;
     };
-    const std::optional<wide> rest = value_now(difference(own[i], end).uop());
+    const Dim behind = difference(own[i], end);
+    const std::optional<wide> rest = value_now(behind.uop());
+    const auto text = [&] {
+      return fmt::format("shrink: axis {} is {} long, asked for [{}, {})", i, own[i].text(), begin.text(),
+                         end.text());
+    };
     if (may_be_negative(begin.uop()) || may_be_negative(size.uop()) ||
         (rest ? *rest < 0 : end.uop().vmin() > own[i].uop().vmax()))
-      throw ShapeError(fmt::format("shrink: axis {} is {} long, asked for [{}, {})", i, own[i].text(),
-                                   begin.text(), end.text()));
+      throw ShapeError(text());
+    for (const Dim& number : {begin, size, behind}) detail::note_not_negative(number.uop(), text);
     offsets.push_back(at_least_0(begin.uop())), sizes.push_back(at_least_0(size.uop()));
   }
   return seen_as(quern::shrink(uop(), offsets, sizes));
@@ -155,9 +168,13 @@ Tensor Tensor::pad_axes(const std::vector<std::pair<Dim, Dim>>& padding, const O
     if (before.uop().vmin() >= 0 && after.uop().vmin() >= 0) continue;
     const UOp begin = at_least_0(-before.uop()), end = at_least_0(-after.uop());
     const UOp left = (own[i].uop() - begin - end).simplify();
+    const auto text = [&] {
+      return fmt::format("pad: ({}, {}) takes more than the {} elements of axis {}", before.text(),
+                         after.text(), own[i].text(), i);
+    };
     if (const std::optional<wide> now = value_now(left); now ? *now < 0 : left.vmin() < 0)
-      throw ShapeError(fmt::format("pad: ({}, {}) takes more than the {} elements of axis {}", before.text(),
-                                   after.text(), own[i].text(), i));
+      throw ShapeError(text());
+    detail::note_not_negative(left, text);
     kept[i] = {Dim(begin), difference(own[i], Dim(end))};
     before = Dim(at_least_0(before.uop())), after = Dim(at_least_0(after.uop()));
     takes_away = true;
@@ -209,9 +226,11 @@ Tensor Tensor::pad_to(const std::vector<std::optional<Dim>>& sizes) const {
   for (size_t i = 0; i < own.size(); i++) {
     const Dim more = sizes[i] ? difference(*sizes[i], own[i]) : Dim(0);
     const std::optional<wide> now = value_now(more.uop());
-    if (now ? *now < 0 : more.uop().vmin() < 0)
-      throw ShapeError(
-          fmt::format("pad_to: axis {} is {} long, more than {}", i, own[i].text(), sizes[i]->text()));
+    const auto text = [&] {
+      return fmt::format("pad_to: axis {} is {} long, more than {}", i, own[i].text(), sizes[i]->text());
+    };
+    if (now ? *now < 0 : more.uop().vmin() < 0) throw ShapeError(text());
+    detail::note_not_negative(more.uop(), text);
     padding.emplace_back(Dim(0), more);
   }
   return pad_axes(padding, 0);
