@@ -1,6 +1,7 @@
 // Ranges as lanes of vectors.
 #include <algorithm>
 #include <bit>
+#include <unordered_map>
 
 #include "quern/codegen/analysis/rebuild.h"
 #include "quern/codegen/analysis/strides.h"
@@ -93,13 +94,16 @@ class Lanes {
  public:
   explicit Lanes(UOps ranges) : ranges_(std::move(ranges)) {}
 
-  UOp rebuilt(const UOp& u, const UOps& sources) const {
+  UOp rebuilt(const UOp& u, const UOps& sources) {
     if (is_lane_range(u)) {
       UOps steps;
       for (int i = 0; i < lanes_in(u); i++) steps.push_back(UOp::index(i));
       return UOp::make(Op::VECTORIZE, u.dtype().vec(lanes_in(u)), steps);
     }
     switch (u.op()) {
+      case Op::RANGE:  // its size may be loaded from memory that lanes write
+        if (!same(sources[0], u.src(0))) ranges_now_.emplace(u, u.with_src(sources));
+        return {};
       case Op::INDEX: return index(u, sources);
       case Op::LOAD: return load(u, sources);
       case Op::STORE: return store(u, sources);
@@ -128,7 +132,7 @@ class Lanes {
   UOp index(const UOp& u, const UOps& sources) const {
     const UOp range = open_in(u);
     if (!range) return {};
-    UOp now = u.with_src(UOps{sources[0], u.src(1)});
+    UOp now = u.with_src(UOps{sources[0], u.src(1).substitute_open(ranges_now_)});
     if (!gate_varies(now, range) || stride_of(position_of(now), range) != 1) return now;
     const UOp first = position_of(now).substitute_open({{range, UOp::index(0)}});
     return UOp::make(Op::TUPLE, dtypes::void_, {u.with_src(UOps{sources[0], first}), sources[1].src(0)});
@@ -229,6 +233,7 @@ class Lanes {
   }
 
   const UOps ranges_;
+  std::unordered_map<UOp, UOp> ranges_now_;  // of those that are no lanes and have changed
 };
 
 }  // namespace
@@ -236,7 +241,7 @@ class Lanes {
 UOp ranges_to_lanes(const UOp& program) {
   const UOps ranges = chosen_lanes(program);
   if (ranges.empty()) return program;
-  const Lanes lanes(ranges);
+  Lanes lanes(ranges);
   return rebuild(program, [&](const UOp& u, const UOps& sources) { return lanes.rebuilt(u, sources); });
 }
 
