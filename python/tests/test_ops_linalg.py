@@ -150,3 +150,104 @@ def test_distances_have_gradients_where_points_coincide(device):
 def test_products_that_do_not_fit(left, right):
     with pytest.raises(ValueError):
         Tensor.zeros(*left).matmul(Tensor.zeros(*right))
+
+
+def numeric_gradient(f, x, step=1e-6):
+    found = np.zeros_like(x)
+    for i in np.ndindex(*x.shape):
+        up, down = x.copy(), x.copy()
+        up[i], down[i] = x[i] + step, x[i] - step
+        found[i] = (f(up) - f(down)) / (2 * step)
+    return found
+
+
+def gradient_agrees(loss, x):
+    given = Tensor(x, requires_grad=True)
+    loss(given).backward()
+    np.testing.assert_allclose(given.grad.numpy(), numeric_gradient(lambda v: loss(Tensor(v)).item(), x), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (3, 3), (4, 2), (2, 4), (2, 3, 3), (5, 1), (1, 4), (6, 5)])
+def test_gradients_of_qr(shape):
+    rng = np.random.default_rng(3)
+    x, a, b = rng.normal(size=shape), rng.normal(size=(shape[-2], min(shape[-2:]))), rng.normal(size=shape)
+    gradient_agrees(lambda t: (t.qr()[0][..., :a.shape[1]] * Tensor(a)).sum(), x)
+    gradient_agrees(lambda t: (t.qr()[1] * Tensor(b)).square().sum(), x)
+    if shape[-2] > shape[-1]:  # of the columns that x does not determine: the space that they span
+        weight = Tensor(rng.normal(size=(shape[-2], shape[-2])))
+
+        def projector(t):
+            q = t.qr()[0][..., shape[-1]:]
+            return (q @ q.transpose(-2, -1) * weight).sum()
+
+        gradient_agrees(projector, x)
+
+
+@pytest.mark.parametrize("full", [False, True])
+@pytest.mark.parametrize("shape", [(1, 1), (3, 3), (4, 2), (2, 4), (2, 3, 3), (5, 1), (1, 4)])
+def test_gradients_of_svd(shape, full):
+    rng = np.random.default_rng(4)
+    k = min(shape[-2:])
+    x, s = rng.normal(size=shape), Tensor(rng.normal(size=(k,)))
+    left, right, both = (Tensor(rng.normal(size=z)) for z in ((shape[-2],) * 2, (shape[-1],) * 2, shape))
+    gradient_agrees(lambda t: (t.svd(full_matrices=full)[1] * s).square().sum(), x)
+
+    def spanned(t):  # each of its terms is the same whatever the signs of singular vectors are
+        u, d, v = t.svd(full_matrices=full)
+        u1, v1 = u[..., :1], v[..., :1, :]
+        most = (u1 @ u1.transpose(-2, -1) * left).sum() + (v1.transpose(-2, -1) @ v1 * right).sum() + (u1 @ v1 * both).sum()
+        rest = u[..., k:]
+        return most + (rest @ rest.transpose(-2, -1) * left).sum() + (d * s).sum()
+
+    gradient_agrees(spanned, x)
+
+
+def test_second_derivative_of_qr():
+    x = np.random.default_rng(5).normal(size=(3, 3))
+    b = np.random.default_rng(6).normal(size=(3, 3))
+
+    def slope(t):
+        t.requires_grad_(True)
+        return ((t.qr()[1] * Tensor(b)).square().sum().gradient(t)[0] * Tensor(b)).sum()
+
+    given = Tensor(x, requires_grad=True)
+    np.testing.assert_allclose(slope(given).gradient(given)[0].numpy(), numeric_gradient(lambda v: slope(Tensor(v)).item(), x),
+                               rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("shape", [(130, 140), (300, 200), (2, 129, 129)])
+def test_decompositions_of_several_panels(shape):
+    x = np.random.default_rng(7).normal(size=shape)
+    k = min(shape[-2:])
+    q, r = (t.numpy() for t in Tensor(x).qr())
+    np.testing.assert_allclose(q @ r, x, atol=1e-12)
+    np.testing.assert_allclose(np.swapaxes(q, -1, -2) @ q, np.broadcast_to(np.eye(shape[-2]), q.shape), atol=1e-12)
+    assert not np.tril(r, -1).any()
+    u, s, v = (t.numpy() for t in Tensor(x).svd())
+    np.testing.assert_allclose((u[..., :k] * s[..., None, :]) @ v[..., :k, :], x, atol=1e-11)
+    np.testing.assert_allclose(s, np.linalg.svd(x, compute_uv=False), rtol=1e-11)
+
+
+@pytest.mark.parametrize("rank", [0, 1, 3])
+def test_svd_of_matrices_without_full_rank(rank):
+    rng = np.random.default_rng(8)
+    x = rng.normal(size=(7, rank)) @ rng.normal(size=(rank, 5))
+    for given, full in ((x, True), (x, False), (x.T, True)):
+        u, s, v = (t.numpy() for t in Tensor(given).svd(full_matrices=full))
+        np.testing.assert_allclose((u[:, :5] * s) @ v[:5], given, atol=1e-12)
+        np.testing.assert_allclose(u.T @ u, np.eye(u.shape[1]), atol=1e-12)
+        np.testing.assert_allclose(v @ v.T, np.eye(v.shape[0]), atol=1e-12)
+        assert (s[rank:] < 1e-13).all()
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (0, 0), (0, 3, 3), (2, 0, 3)])
+def test_decompositions_of_nothing(shape):
+    x = Tensor.zeros(*shape, requires_grad=True)
+    q, r = x.qr()
+    assert q.shape == (*shape[:-1], shape[-2]) and r.shape == shape
+    (q.sum() + r.sum()).backward()
+    assert x.grad.shape == shape
+    if min(shape[-2:]) > 0:
+        u, s, v = x.svd()
+        assert u.numpy().shape == (*shape[:-1], shape[-2]) and s.numpy().shape == shape[:-1] and v.numpy().shape == shape
+        assert (u.sum() + s.sum()).gradient(x)[0].numpy().shape == shape

@@ -34,7 +34,7 @@ UOp inlined(const UOp& function) {
 }
 
 UOp picked(const UOp& get, const UOp& tuple) {
-  if (is_convolution(tuple) || is_picked(tuple) || is_put(tuple)) return {};
+  if (is_convolution(tuple) || is_picked(tuple) || is_put(tuple) || has_function_gradient(tuple)) return {};
   const int64_t i = get.arg().integer();
   return i >= 0 && i < std::ssize(tuple.src()) ? tuple.src(static_cast<size_t>(i)) : UOp();
 }
@@ -73,6 +73,8 @@ void for_each_flow(const UOp& u, const F& f) {
     f(u.src(0));
   } else if (u.op() == Op::CALL || is_convolution(u) || is_picked(u) || is_put(u)) {
     to_floats(u.src().subspan(1));
+  } else if (has_function_gradient(u)) {
+    to_floats(function_inputs(u));
   } else if (const GradientRule* rule = gradient_rule(u.op())) {
     for (size_t i = 0; i < u.src().size(); i++)
       if (flows(*rule, u, i)) f(u.src(i));
@@ -143,6 +145,7 @@ class Backward {
     if (is_convolution(u)) return through_convolution(u, parts[0]);
     if (is_picked(u)) return add(u.src(1), picked_to_source(u, parts[0]));
     if (is_put(u)) return through_put(u, parts[0]);
+    if (has_function_gradient(u)) return through_function(u, parts);
     if (u.op() == Op::TUPLE) return add_all(u.src(), parts);
     if (u.op() != Op::CALL)
       throw Error(fmt::format("gradient: {} of several values has no gradient", name(u.op())));
@@ -168,6 +171,22 @@ class Backward {
     if (x.dtype().is_float() && reaches_target_.contains(x)) add(x, convolution_to_input(u, gradient));
     if (weight.dtype().is_float() && reaches_target_.contains(weight))
       add(weight, convolution_to_weight(u, gradient));
+  }
+
+  void through_function(const UOp& u, const UOps& parts) {
+    const Sources inputs = function_inputs(u);
+    const UOps gradients = function_gradients(u, parts);
+    if (gradients.size() != inputs.size())
+      throw Error(fmt::format("gradient: the gradient of a function of {} arguments gave {} gradients",
+                              inputs.size(), gradients.size()));
+    for (size_t i = 0; i < inputs.size(); i++)
+      if (gradients[i] &&
+          (gradients[i].dtype() != inputs[i].dtype() || !same_sizes(gradients[i].shape(), inputs[i].shape())))
+        throw Error(
+            fmt::format("gradient: argument {} of a function is {} of shape {}, its gradient {} of shape {}",
+                        i, inputs[i].dtype().name(), shape_text(inputs[i].shape()),
+                        gradients[i].dtype().name(), shape_text(gradients[i].shape())));
+    add_all(inputs, gradients);
   }
 
   void through_put(const UOp& u, const UOp& gradient) {
