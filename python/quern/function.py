@@ -9,10 +9,12 @@ from quern._core import Error, Tensor, shown
 class _Function:
     """A function whose calls are nodes. As a method, it is called with its object."""
 
-    def __init__(self, fxn, precompile, allow_implicit):
+    def __init__(self, fxn, precompile, allow_implicit, grad_fxn):
         if not callable(fxn):
             raise TypeError(f"function: expected a function, got {shown(fxn)}")
-        self.fxn, self.precompile, self.allow_implicit = fxn, precompile, allow_implicit
+        if grad_fxn is not None and not callable(grad_fxn):
+            raise TypeError(f"function: expected a function as grad_fxn, got {shown(grad_fxn)}")
+        self.fxn, self.precompile, self.allow_implicit, self.grad_fxn = fxn, precompile, allow_implicit, grad_fxn
         functools.update_wrapper(self, fxn, updated=())
 
     def __get__(self, obj, owner=None):
@@ -30,6 +32,8 @@ class _Function:
             if not isinstance(part, Tensor):
                 raise Error(f"function {name}: it returned {shown(part)}, expected a Tensor or a tuple of Tensors")
         parts = _core.called(given, list(result) if several else [result], name, self.precompile, self.allow_implicit, begun)
+        if self.grad_fxn is not None:
+            parts = _core.with_function_gradient(parts, given, self.grad_fxn)
         return tuple(parts) if several else parts[0]
 
 
@@ -37,9 +41,9 @@ def function(fxn=None, *, precompile=False, precompile_backward=False, allow_imp
     """A decorator, with or without arguments. The function takes tensors, also in lists, dictionaries and objects, and returns a
     Tensor or a tuple of Tensors. With precompile, calls that compute the same of other tensors are scheduled once, and each is a
     program of its own; else a call is what it computes. Memory that is not in its arguments is an error, unless
-    allow_implicit is set. Gradients are those of what it computes; precompile_backward changes nothing."""
-    if grad_fxn is not None:
-        raise Error("function: grad_fxn is not known here; Tensor.custom_kernel takes one")
+    allow_implicit is set. Gradients are those of what it computes, or what grad_fxn says: it gets the gradients of the results and
+    the tensors that were given, two lists, and returns a list of a gradient, or None, for each of these tensors.
+    precompile_backward changes nothing."""
     if fxn is None:
-        return lambda f: _Function(f, bool(precompile), bool(allow_implicit))
-    return _Function(fxn, bool(precompile), bool(allow_implicit))
+        return lambda f: _Function(f, bool(precompile), bool(allow_implicit), grad_fxn)
+    return _Function(fxn, bool(precompile), bool(allow_implicit), grad_fxn)

@@ -110,6 +110,27 @@ const void* identity_of(nb::handle function) {
   return nb::getattr(function, "__code__").ptr();
 }
 
+// A function of Python that is given lists of tensors, and gives a gradient or None for each of the last.
+template <class... Lists>
+std::vector<std::optional<Tensor>> called_for_gradients(const std::shared_ptr<void>& kept,
+                                                        const Lists&... lists) {
+  const Locked lock;
+  const nb::handle function(static_cast<PyObject*>(kept.get()));
+  const nb::object result = run_python([&] { return function(nb::cast(lists)...); });
+  std::vector<std::optional<Tensor>> gradients;
+  if (!nb::try_cast(result, gradients)) wrong_type("a list of tensors and None from grad_fxn", result);
+  return gradients;
+}
+
+std::vector<Tensor> with_gradient(const std::vector<Tensor>& results, const std::vector<Tensor>& arguments,
+                                  const nb::callable& gradient) {
+  const std::shared_ptr<void> kept = keep_alive(gradient);
+  return with_function_gradient(
+      results, arguments,
+      [kept](const FunctionValues& v) { return called_for_gradients(kept, v.given, v.inputs); },
+      {identity_of(gradient)});
+}
+
 std::vector<Tensor> run_custom_kernel(nb::handle self, const nb::args& others, const nb::callable& body,
                                       const nb::object& gradient) {
   std::vector<Tensor> arguments = {tensor(self)};
@@ -128,13 +149,7 @@ std::vector<Tensor> run_custom_kernel(nb::handle self, const nb::args& others, c
   if (!gradient.is_none()) {
     const std::shared_ptr<void> kept = keep_alive(gradient);
     backward = [kept](const std::vector<Tensor>& grads, const std::vector<Tensor>& args) {
-      const Locked lock;
-      const nb::handle function(static_cast<PyObject*>(kept.get()));
-      const nb::object of = nb::cast(grads), by = nb::cast(args);
-      const nb::object result = run_python([&] { return function(of, by); });
-      std::vector<std::optional<Tensor>> gradients;
-      if (!nb::try_cast(result, gradients)) wrong_type("a list of tensors and None from grad_fxn", result);
-      return gradients;
+      return called_for_gradients(kept, grads, args);
     };
   }
   return custom_kernel(arguments, make, backward, identity_of(gradient));
@@ -214,6 +229,7 @@ void bind_signatures(nb::module_& m) {
 }
 
 void bind_gradients(nb::module_& m) {
+  m.def("with_function_gradient", &with_gradient, "results"_a, "arguments"_a, "gradient"_a);
   nb::class_<NoGradBlock>(m, "NoGradBlock")
       .def(nb::init<>())
       .def(

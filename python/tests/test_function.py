@@ -100,5 +100,46 @@ def test_wrong_use():
         function(lambda x: [x])(Tensor([1.0]))
     with pytest.raises(TypeError, match="function: expected a function, got 3"):
         function(3)
-    with pytest.raises(Error, match="grad_fxn"):
-        function(lambda x: x, grad_fxn=lambda *_: None)
+    with pytest.raises(TypeError, match="expected a function as grad_fxn, got 3"):
+        function(lambda x: x, grad_fxn=3)
+    x = Tensor([1.0, 2.0])
+    with pytest.raises(TypeError, match="expected a list of tensors and None from grad_fxn, got 5"):
+        function(lambda x: x * 2, grad_fxn=lambda grads, given: 5)(x).sum().gradient(x)
+    with pytest.raises(Error, match="a function of 1 arguments gave 2 gradients"):
+        function(lambda x: x * 2, grad_fxn=lambda grads, given: [None, None])(x).sum().gradient(x)
+    with pytest.raises(Error, match=r"argument 0 of a function is float32 of shape \(2,\), its gradient float32 of shape \(\)"):
+        function(lambda x: x * 2, grad_fxn=lambda grads, given: [grads[0].sum()])(x).sum().gradient(x)
+
+
+@pytest.mark.parametrize("precompile", [False, True])
+def test_a_gradient_of_its_own(precompile):
+    asked = []
+
+    def straight_through(grads, given):
+        asked.append((len(grads), len(given)))
+        return [grads[0] * given[1], None]
+
+    rounded = function(lambda x, w: x.round() * w, precompile=precompile, grad_fxn=straight_through)
+    x, w = Tensor([0.4, 1.6, -2.5], requires_grad=True), Tensor([1.0, 2.0, 3.0])
+    y = rounded(x, w)
+    assert y.tolist() == [0, 4, -6]
+    (y * Tensor([1.0, 10.0, 100.0])).sum().backward()
+    assert x.grad.tolist() == [1, 20, 300] and asked == [(1, 2)]
+    both = function(lambda x: (x * 2, x * 3), precompile=precompile, grad_fxn=lambda grads, given: [grads[0] + grads[1] * given[0]])
+    a, b = both(x)
+    assert a.sum().gradient(x)[0].tolist() == [1, 1, 1]  # of what is not used the gradient is 0
+    np.testing.assert_allclose((a + b * b).sum().gradient(x)[0].numpy(), 1 + 2 * 3 * x.numpy() * x.numpy())
+    assert x.square().sum().gradient(x)[0].tolist() == (2 * x).tolist()
+
+
+@pytest.mark.parametrize("f", [lambda x, i: x[i], lambda x, i: x.gather(0, i.reshape(3, 1)), lambda x, i: Tensor.cat(x, i.reshape(3, 1).float())])
+def test_what_indexing_computes_is_one_body(f):
+    """A call adds few nodes: the body is made once for all tensors of these shapes."""
+    values = np.arange(15, dtype=np.float32).reshape(3, 5)
+    x, i = Tensor(values if "cat" not in f.__code__.co_names else values[:, :1]).realize(), Tensor([2, 0, 1]).realize()
+    first, second = f(x, i), f(x * 2, i + 0)
+    assert first.uop.src[0] == second.uop.src[0] and first.uop.op.name == "FUNCTION"
+    np.testing.assert_array_equal(f(x * 2, i).numpy()[:3, :1], 2 * first.numpy()[:3, :1])
+    y = f(x, i)
+    y[0] = 7  # a value of its own, not what another call gave
+    assert (f(x, i).numpy() == first.numpy()).all() and (y.numpy()[0] == 7).all()

@@ -217,6 +217,13 @@ WithoutFunctions resolve_functions(const UOp& sink) {
 
 UOp with_closed_functions(const UOp& sink) {
   if (!sink.ops_below().contains(Op::FUNCTION)) return sink;
+  bool names_memory = false;
+  walk(
+      sink, [](const UOp& u) { return u.ops_below().contains(Op::FUNCTION); },
+      [&](const UOp& u) {
+        names_memory |= u.op() == Op::FUNCTION && u.src(0).ops_below().contains(Op::BUFFER);
+      });
+  if (!names_memory) return sink;
   return graph_rewrite(sink, closing, {.name = "close functions"});
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <set>
+#include <unordered_map>
 
 #include "quern/ir/node/arg.h"
 #include "quern/ir/rewrite/rewrite.h"
@@ -82,6 +83,72 @@ std::vector<Tensor> called(const std::vector<Tensor>& arguments, const std::vect
     from_call.emplace_back(UOp::make(Op::GETTUPLE, results[i].dtype(), {call}, static_cast<int64_t>(i)));
   return from_call;
 }
+
+namespace detail {
+namespace {
+
+// The bodies that this thread has made, by name, settings and parameters.
+struct Bodies {
+  struct Key {
+    const char* name;
+    Ints settings;
+    UOps parameters;
+    bool operator==(const Key& o) const {
+      return name == o.name && settings == o.settings && std::ranges::equal(parameters, o.parameters);
+    }
+  };
+  struct Hash {
+    size_t operator()(const Key& key) const {
+      size_t hash = std::hash<const char*>()(key.name);
+      const auto add = [&](size_t h) { hash = hash * 0x9e3779b97f4a7c15ULL + h; };
+      for (const int64_t n : key.settings) add(static_cast<size_t>(n));
+      for (const UOp& p : key.parameters) add(std::hash<UOp>()(p));
+      return hash;
+    }
+  };
+  static constexpr size_t kMost = 1024;
+  std::unordered_map<Key, UOp, Hash> all;
+};
+
+bool can_be_called(const std::vector<Tensor>& inputs) {
+  Texts device;
+  for (const Tensor& x : inputs) {
+    const UOp u = x.uop();
+    const Texts its = u.device();
+    if (its.size() != 1 || (!device.empty() && its != device)) return false;
+    device = its;
+    for (const UOp& size : u.shape())
+      if (!size.is_int_const()) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+Tensor call_of_body(const char* name, const Ints& settings, const std::vector<Tensor>& inputs,
+                    const FunctionBody& body) {
+  if (!can_be_called(inputs)) return body(inputs);
+  UOps sources{UOp()}, parameters;
+  for (const Tensor& x : inputs) {
+    const UOp u = x.uop();
+    parameters.push_back(UOp::make(Op::PARAM, u.dtype(), u.shape(), std::ssize(parameters)));
+    sources.push_back(u);
+  }
+  thread_local Bodies bodies;
+  if (bodies.all.size() >= Bodies::kMost) bodies.all.clear();
+  Bodies::Key key{name, settings, parameters};
+  if (const auto known = bodies.all.find(key); known != bodies.all.end()) {
+    sources[0] = known->second;
+  } else {
+    std::vector<Tensor> given;
+    for (const UOp& p : parameters) given.emplace_back(p);
+    sources[0] = body(given).uop();  // which may call this
+    bodies.all.emplace(std::move(key), sources[0]);
+  }
+  return Tensor(UOp::make(Op::FUNCTION, sources[0].dtype(), sources, FunctionArg{.name = name}));
+}
+
+}  // namespace detail
 
 int64_t memory_mark() { return with_new_identity(UOp::index(0)).src(0).arg().integer(); }
 

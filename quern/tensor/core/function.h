@@ -32,4 +32,15 @@ using TensorFunction = std::function<std::vector<Tensor>(const std::vector<Tenso
 std::vector<Tensor> call_function(const TensorFunction& function, const std::vector<Tensor>& arguments,
                                   const FunctionSettings& settings = {});
 
+namespace detail {
+
+// What a function of Tensor's own computes is the same graph for all inputs of these dtypes and shapes: it is
+// made once, as a body, and each call is a node. `name` is the function's, one literal; `settings` are all
+// other arguments on which the graph depends. Where sizes are symbolic, or inputs are not on one device, the
+// body is made for the inputs themselves.
+using FunctionBody = std::function<Tensor(const std::vector<Tensor>& inputs)>;
+Tensor call_of_body(const char* name, const Ints& settings, const std::vector<Tensor>& inputs,
+                    const FunctionBody& body);
+
+}  // namespace detail
 }  // namespace quern

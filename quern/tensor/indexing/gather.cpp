@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "quern/ir/shape/movement.h"
+#include "quern/tensor/core/function.h"
 #include "quern/tensor/core/support.h"
 #include "quern/tensor/indexing/places.h"
 #include "quern/tensor/indexing/sort_kernel.h"
@@ -60,14 +61,15 @@ Tensor one_index(const Tensor& x, const std::vector<std::pair<int64_t, Tensor>>&
   return inside->where(*place, std::numeric_limits<int64_t>::min());  // not counted from the end either
 }
 
-Tensor gather_axes(const Tensor& x, const std::vector<std::pair<int64_t, Tensor>>& indices) {
+namespace {
+
+Tensor gathered(const Tensor& x, const std::vector<std::pair<int64_t, Tensor>>& indices) {
   std::vector<Tensor> tensors;
   Ints order;
   for (const auto& [axis, t] : indices) {
     tensors.push_back(t);
     order.push_back(axis);
   }
-  check_same_device("index", tensors);
   const Shape shape = broadcast_shape("index", tensors);
   const int64_t first = order.front();
   const bool neighbours = order.back() - first + 1 == std::ssize(order);
@@ -111,21 +113,45 @@ Tensor gather_axes(const Tensor& x, const std::vector<std::pair<int64_t, Tensor>
   return marked(found.permute(back));
 }
 
+// Along one axis, with an index for each element of the others.
+Tensor gathered_along(const Tensor& given, int64_t at, const Tensor& index) {
+  const Ints order = moved_to_end(given.ndim(), at);
+  const Dim size = given.size(at);
+  const Tensor x = cut(given, index.shape(), at);
+  const Tensor values = x.permute(order).unsqueeze(-2);                     // (others, 1, n)
+  const Tensor places = wrapped(index, size).permute(order).unsqueeze(-1);  // (others, m, 1)
+  const Tensor hit = places.eq(iota(size, dtypes::int64));
+  const Tensor found = reduced("gather", hit.where(values, number(0, x.dtype(), {})), Op::ADD, -1, false);
+  const PlacesOf of = places_of_axes(x, at, 1);
+  return as_picked(found.permute(inverse_order(order)), x, of,
+                   index.reshape({of.outer, index.size(at), of.inner}));
+}
+
+}  // namespace
+
+Tensor gather_axes(const Tensor& x, const std::vector<std::pair<int64_t, Tensor>>& indices) {
+  std::vector<Tensor> all{x};
+  Ints axes;
+  for (const auto& [axis, index] : indices) {
+    all.push_back(index);
+    axes.push_back(axis);
+  }
+  check_same_device("index", {all.begin() + 1, all.end()});
+  return call_of_body("index", axes, all, [&](const std::vector<Tensor>& inputs) {
+    std::vector<std::pair<int64_t, Tensor>> its;
+    for (size_t i = 0; i < axes.size(); i++) its.emplace_back(axes[i], inputs[i + 1]);
+    return gathered(inputs[0], its);
+  });
+}
+
 }  // namespace detail
 
 Tensor Tensor::gather(int64_t axis, const Tensor& index) const {
   const int64_t at = detail::resolve_axis("gather", axis, ndim());
   detail::check_index("gather", *this, at, index);
-  const Ints order = detail::moved_to_end(ndim(), at);
-  const Tensor values = detail::cut(*this, index.shape(), at).permute(order).unsqueeze(-2);  // (others, 1, n)
-  const Tensor places = detail::wrapped(index, size(at)).permute(order).unsqueeze(-1);       // (others, m, 1)
-  const Tensor hit = places.eq(detail::iota(size(at), dtypes::int64));
-  const Tensor found =
-      detail::reduced("gather", hit.where(values, detail::number(0, dtype(), {})), Op::ADD, -1, false);
-  const Tensor x = detail::cut(*this, index.shape(), at);
-  const detail::PlacesOf of = detail::places_of_axes(x, at, 1);
-  return detail::as_picked(found.permute(inverse_order(order)), x, of,
-                           index.reshape({of.outer, index.size(at), of.inner}));
+  return detail::call_of_body("gather", {at}, {*this, index}, [&](const std::vector<Tensor>& inputs) {
+    return detail::gathered_along(inputs[0], at, inputs[1]);
+  });
 }
 
 Tensor Tensor::index_select(int64_t axis, const Tensor& index) const {

@@ -4,20 +4,52 @@
 #include <ranges>
 
 #include "quern/ir/shape/movement.h"
+#include "quern/tensor/core/function.h"
 #include "quern/tensor/core/support.h"
 
 namespace quern {
 
 using detail::difference, detail::part, detail::resolve_axis, detail::sum_of;
 
+namespace {
+
 // Each tensor is padded to the whole and the right one is selected at each place. (A sum of them would do,
 // but for -0.0.)
+Tensor joined(const std::vector<Tensor>& tensors, int64_t at) {
+  const int64_t n = tensors[0].ndim();
+  DType dtype = tensors[0].dtype();
+  Dim total = 0;
+  for (const Tensor& t : tensors) {
+    dtype = promote(dtype, t.dtype());
+    total = sum_of(total, t.size(at));
+  }
+  std::optional<Tensor> behind;
+  Dim end = total;
+  for (const Tensor& t : std::views::reverse(tensors)) {  // from the last, which needs no condition
+    const Dim begin = difference(end, t.size(at));
+    std::vector<std::pair<Dim, Dim>> padding(static_cast<size_t>(n), {Dim(0), Dim(0)});
+    padding[static_cast<size_t>(at)] = {begin, difference(total, end)};
+    const Tensor value = t.cast(dtype).pad_axes(padding, 0);
+    if (!behind) {
+      behind = value;
+    } else if (t.size(at) != Dim(0)) {
+      padding[static_cast<size_t>(at)] = {Dim(0), difference(total, end)};
+      Shape until = t.shape();
+      until[static_cast<size_t>(at)] = end;
+      const Tensor here = Tensor::full(until, true).pad_axes(padding, 0);
+      behind = detail::select(here, value, *behind);
+    }
+    end = begin;
+  }
+  return *behind;
+}
+
+}  // namespace
+
 Tensor Tensor::cat(const std::vector<Tensor>& tensors, int64_t axis) {
   if (tensors.empty()) throw ValueError("cat: no tensors are given");
   detail::check_same_device("cat", tensors);
   const int64_t n = tensors[0].ndim(), at = resolve_axis("cat", axis, n);
-  DType dtype = tensors[0].dtype();
-  Dim total = 0;
   for (size_t i = 0; i < tensors.size(); i++) {
     const Tensor& t = tensors[i];
     bool fits = t.ndim() == n;
@@ -26,28 +58,10 @@ Tensor Tensor::cat(const std::vector<Tensor>& tensors, int64_t axis) {
     if (!fits)
       throw ShapeError(fmt::format("cat: tensor {} has shape {}, the first {}; only axis {} may differ", i,
                                    shape_text(t.shape()), shape_text(tensors[0].shape()), at));
-    dtype = promote(dtype, t.dtype());
-    total = sum_of(total, t.size(at));
   }
-  std::optional<Tensor> joined;
-  Dim end = total;
-  for (const Tensor& t : std::views::reverse(tensors)) {  // from the last, which needs no condition
-    const Dim begin = difference(end, t.size(at));
-    std::vector<std::pair<Dim, Dim>> padding(static_cast<size_t>(n), {Dim(0), Dim(0)});
-    padding[static_cast<size_t>(at)] = {begin, difference(total, end)};
-    const Tensor value = t.cast(dtype).pad_axes(padding, 0);
-    if (!joined) {
-      joined = value;
-    } else if (t.size(at) != Dim(0)) {
-      padding[static_cast<size_t>(at)] = {Dim(0), difference(total, end)};
-      Shape until = t.shape();
-      until[static_cast<size_t>(at)] = end;
-      const Tensor here = Tensor::full(until, true).pad_axes(padding, 0);
-      joined = detail::select(here, value, *joined);
-    }
-    end = begin;
-  }
-  return *joined;
+  if (tensors.size() == 1) return joined(tensors, at);
+  return detail::call_of_body("cat", {at}, tensors,
+                              [&](const std::vector<Tensor>& inputs) { return joined(inputs, at); });
 }
 
 Tensor Tensor::stack(const std::vector<Tensor>& tensors, int64_t axis) {
