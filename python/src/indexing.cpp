@@ -29,7 +29,9 @@ Places first_places(const char* who, const Tensor& mask, int64_t size) {
     throw ValueError(std::string(who) + ": size is " + std::to_string(size) + ", expected 0 or more");
   const Tensor so_far = mask.cast(dtypes::int64).cumsum(0);
   const Tensor wanted = Tensor::arange(size, {.dtype = dtypes::int64});
-  const Tensor at = so_far.unsqueeze(0).le(wanted.unsqueeze(1)).sum(1, false, dtypes::int64);
+  const Tensor at = mask.devices().size() > 1
+                        ? so_far.unsqueeze(0).le(wanted.unsqueeze(1)).sum(1, false, dtypes::int64)
+                        : so_far.searchsorted(wanted, true).cast(dtypes::int64);
   const int64_t last = mask.numel().value() - 1;
   return {at.minimum(last), at.le(last)};
 }

@@ -299,7 +299,6 @@ def each(labels, reason):
 
 # Growth: label, or label and "gradient" -> what it does. Strict: who mends one takes it out.
 TOO_MUCH = {
-    **each("masked_select, masked_select gradient, nonzero", "with a size that is given, compares each count with each place"),
     **each("topk, topk gradient", "a loop whose length is found when it runs counts as the longest"),
     **each("cdist gradient", "the differences are materialised"),
     **each("keccak", "its rounds are many operations"),
@@ -307,10 +306,7 @@ TOO_MUCH = {
     **each("scaled_dot_product_attention of long sequences, scaled_dot_product_attention of long sequences gradient",
            "the scores are materialised"),
 }
-RECOMPUTED = {  # lazy inputs
-    "kron": "a small factor is computed for each element of the other",
-    "diag": "each element is computed for its whole row",
-}
+RECOMPUTED = {}  # lazy inputs
 
 
 def results_of(entry, inputs, grad):

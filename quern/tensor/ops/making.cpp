@@ -216,8 +216,8 @@ Tensor Tensor::diag() const {
     throw ShapeError(fmt::format("diag: needs one or two axes, given {}", shape_text(shape())));
   const int64_t n = detail::int_size("diag", *this, 0);
   if (n == 0) return zeros({0, 0}, {.dtype = dtype()});
-  // As eye() is made.
-  const Tensor rows = reshape({n, 1}).pad_axes({{0, 0}, {0, n}}, 0);
+  // As eye() is made. What is lazy is computed before it is one of n values in a row.
+  const Tensor rows = contiguous().reshape({n, 1}).pad_axes({{0, 0}, {0, n}}, 0);
   return rows.reshape({n * (n + 1)}).shrink({{{0, n * n}}}).reshape({n, n});
 }
 

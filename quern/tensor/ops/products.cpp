@@ -124,7 +124,9 @@ Tensor Tensor::kron(const Tensor& other) const {
     inner.insert(inner.end(), {Dim(1), b[i]});
     joined.push_back(detail::product(a[i], b[i]));
   }
-  return (reshape(outer) * other.reshape(inner)).reshape(detail::checked_shape("kron", joined));
+  // Each factor is computed once, not for each element of the other.
+  const Tensor left = contiguous().reshape(outer), right = other.contiguous().reshape(inner);
+  return (left * right).reshape(detail::checked_shape("kron", joined));
 }
 
 Tensor Tensor::trace() const {
