@@ -5,7 +5,7 @@ from quern import pickles as _pickles  # noqa: F401 (which says how functions of
 from quern import signatures as _signatures  # noqa: F401 (which says what arguments they take)
 from quern._core import Ops, ShapeError, Tensor, shown
 from quern.helpers import Context, argfix, fetch
-from quern.keccak import keccak
+from quern.keccak import hash as hash_of_bytes, keccak
 from quern.schedule import Schedule
 
 
@@ -149,6 +149,7 @@ def _schedule(self) -> Schedule:
 Tensor.train = _Train
 Tensor.const, Tensor.invalids = staticmethod(_const), staticmethod(_invalids)
 Tensor.keccak = keccak
+Tensor.hash = hash_of_bytes
 Tensor.schedule = _schedule
 for _function in (_cpu, _type_as, _equal, _new_full, _new_zeros, _new_ones, _new_empty, _new_tensor):
     _function.__name__ = _function.__name__[1:]

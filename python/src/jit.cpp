@@ -4,6 +4,7 @@
 
 #include "python/src/bind.h"
 #include "quern/tensor/core/function.h"
+#include "quern/tensor/ops/keccak.h"
 
 namespace quern::python {
 namespace {
@@ -82,6 +83,7 @@ void bind_jit(nb::module_& m) {
       },
       "arguments"_a, "results"_a, "name"_a, "precompile"_a, "allow_implicit"_a, "begun"_a);
   m.def("memory_mark", &memory_mark);
+  m.def("keccak_states", &keccak_states, "blocks"_a);
 }
 
 }  // namespace quern::python

@@ -25,7 +25,7 @@ ELSEWHERE = {  # file: what it tests
         is_realized item manual_seed multinomial nbytes ndim numel numpy randint randperm realize replace requires_grad requires_grad_
         shape shard shard_ size to to_ tobytes tolist uop train""",
     "test_grad.py": "gradient schedule training",
-    "test_tinygrad_names.py": "const invalids keccak",
+    "test_tinygrad_names.py": "const hash invalids keccak",
     "test_torch_names.py": """
         add_ addcdiv_ addcmul_ clamp_ clip_ copy_ cpu dim div_ equal fill_ lerp_ masked_fill_ mul_ nelement new_empty new_full new_ones
         new_tensor new_zeros normal_ sub_ type_as uniform_ zero_""",

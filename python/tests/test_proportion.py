@@ -281,7 +281,7 @@ TABLE = [
 
 # Aliases, views that do no work, what runs by itself or writes, what makes numbers like another line does, and what is no function of values.
 NOT_HERE = """
-T view unsqueeze squeeze unflatten shrink_to pad_to f16 f32 f64 i32 i64 bf16 sequential svd
+T hash view unsqueeze squeeze unflatten shrink_to pad_to f16 f32 f64 i32 i64 bf16 sequential svd
 zeros ones empty empty_like normal uniform rand_like randn_like scaled_uniform glorot_uniform kaiming_uniform kaiming_normal random_bits
 assign backward custom_kernel data device dtype element_size from_blob from_dlpack from_file from_url grad gradient is_floating_point
 is_param is_param_ is_realized item manual_seed nbytes ndim numel numpy realize replace requires_grad requires_grad_ schedule shape shard
@@ -301,7 +301,6 @@ def each(labels, reason):
 TOO_MUCH = {
     **each("topk, topk gradient", "a loop whose length is found when it runs counts as the longest"),
     **each("cdist gradient", "the differences are materialised"),
-    **each("keccak", "its rounds are many operations"),
     **each("conv_transpose2d gradient", "the windows are materialised"),
     **each("scaled_dot_product_attention of long sequences, scaled_dot_product_attention of long sequences gradient",
            "the scores are materialised"),

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import warnings
 
+import numpy as np
 import pytest
 
 import quern
@@ -26,6 +27,22 @@ def test_keccak(name):
             Tensor([1], dtype="uint8").keccak("md5")
         with pytest.raises(TypeError, match="keccak: expected bytes"):
             Tensor([1.0]).keccak()
+
+
+@pytest.mark.parametrize("size", [0, 12, 2**20, 2**20 + 5])
+def test_hash(size):
+    data = (np.arange(size) % 251).astype(np.uint8)
+    parts = [data.tobytes()[i : i + 2**20].ljust(2**20, b"\0") for i in range(0, max(size, 1), 2**20)]
+
+    def short(part):
+        rows = (hashlib.shake_128(part[i : i + 4096]).digest(16) for i in range(0, 2**20, 4096))
+        return hashlib.shake_128(b"".join(rows)).digest(16)
+
+    expected = short(parts[0]) if len(parts) == 1 else short(b"".join(map(short, parts)).ljust(2**20, b"\0"))
+    found = Tensor(data).hash()
+    assert found.shape == (16,) and found.dtype == dtypes.uint8 and bytes(found.tolist()) == expected
+    if size == 12:
+        assert Tensor(data.view(np.float32)).hash().tolist() == found.tolist()
 
 
 def test_const_and_invalids():
