@@ -13,6 +13,7 @@ constexpr int64_t kMostLanes = 64;
 constexpr double kPart = 0.8;   // of a cache: the rest is taken by what else comes along
 constexpr int64_t kWay = 4096;  // bytes of a cache after which its sets come again
 constexpr double kWays = 12;
+constexpr double kOften = 256;      // as expand has it
 constexpr double kNear = 8;         // elements between steps that the compiler still makes vectors of
 constexpr double kUnrolled = 8;     // steps of a loop that it unrolls
 constexpr double kFar = 4096;       // bytes of a page: steps so far apart wait for the table of pages
@@ -79,7 +80,8 @@ class Pricing {
         const bool neighbours = is_packed(a) || a.strides[i] == 1;
         double weight = a.is_store ? 3 : 1;
         for (size_t k = 0; k < splits_.size(); k++)
-          if (kernel_.loops[k].is_reduce && has(a.loops, k)) weight *= 4;
+          if (kernel_.loops[k].is_reduce && has(a.loops, k))
+            weight *= std::clamp(static_cast<double>(splits_[k].steps / splits_[k].copies), 1.0, kOften);
         points += neighbours ? weight : a.strides[i] == 0 && !has(a.gated, i) ? 0 : -weight;
       }
       if (points > 0) found.emplace_back(points * static_cast<double>(s.first), i);
@@ -320,12 +322,18 @@ class Pricing {
       sums = std::max(sums, outer * vectors(lanes_of(r.value | r.closed), r.bytes));
     }
     int reads = 0;
+    LoopSet innermost = 0;
+    for (const Level& l : levels_)
+      if (!l.at_once) innermost = bit(l.loop);
     for (const Access& a : kernel_.accesses) {
       if (a.is_store) continue;
       double read = vectors(lanes_of(a.loops), a.bytes);
       for (size_t i = 0; i < splits_.size(); i++)
         if (has(a.loops, i)) read *= copies(i);
-      least = reads++ == 0 ? read : std::min(least, read);
+      if ((a.loops & innermost) == 0 && (a.around & innermost) != 0)
+        sums += read;  // it waits outside of the loop
+      else
+        least = reads++ == 0 ? read : std::min(least, read);
     }
     if (kernel_.reductions.empty()) return 0;
     return std::max(

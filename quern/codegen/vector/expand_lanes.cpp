@@ -13,6 +13,7 @@ namespace quern {
 namespace {
 
 constexpr int64_t kMostLanes = 64;
+constexpr int64_t kOften = 256;  // steps of a reduce beside which nothing else counts
 
 int lanes_in(const UOp& range) { return static_cast<int>(range.src(0).int_value()); }
 
@@ -35,7 +36,7 @@ int64_t score(const NodeList& order, const UOp& range) {
                          (*stride == 0 && has_gate(index) && is_open(gate_of(index), range));
     int64_t weight = u.op() == Op::STORE ? 3 : 1;
     for (const UOp& r : u.ranges())  // what is done often counts more
-      if (r.arg().range().kind == AxisKind::REDUCE) weight *= 4;
+      if (r.arg().range().kind == AxisKind::REDUCE) weight *= std::clamp<int64_t>(steps(r), 2, kOften);
     total += by_lane ? -weight : stride == 1 ? weight : 0;
   }
   return total * lanes_in(range);
