@@ -66,16 +66,24 @@ std::vector<Group> groups_in(const UOp& program) {
   return groups;
 }
 
+// How many values a step adds one after the other.
+int64_t values_of_a_step(const Group& group) {
+  int64_t most = 1;
+  for (const UOp& u : group.reduces)
+    most = std::max<int64_t>(most, u.src(0).dtype().lanes() / u.dtype().lanes());
+  return most;
+}
+
 // The shortest part that is no shorter than there are parts: `amount` steps of a loop, and all of those
 // inside of it. An amount of 0: there is none.
 struct Cut {
   size_t loop = 0;
   int64_t amount = 0;
 };
-Cut cut(const UOps& loops, int64_t least) {
-  const int64_t all = steps_of(loops);
+Cut cut(const UOps& loops, int64_t in_a_step, int64_t least) {
+  const int64_t all = steps_of(loops) * in_a_step;
   if (all < kLeastParts * least) return {};  // or not known
-  int64_t inside = 1;
+  int64_t inside = in_a_step;
   for (size_t loop = loops.size(); loop-- > 0;) {
     const int64_t here = steps(loops[loop]);
     for (int64_t amount = 1; amount <= here; amount++) {
@@ -129,7 +137,8 @@ UOp sums_in_parts(const UOp& program) {
     if (std::ranges::none_of(g.reduces, is_sum_of_floats)) continue;
     int64_t accumulators = 0;  // bytes
     for (const UOp& u : g.reduces) accumulators += u.dtype().bytes();
-    const Cut at = cut(g.loops, accumulators < kMany ? kLeastInPart : kLeastInPartOfMany);
+    const Cut at =
+        cut(g.loops, values_of_a_step(g), accumulators < kMany ? kLeastInPart : kLeastInPartOfMany);
     if (at.amount == 0) continue;
     const Parts parts = part(g.loops, at, changed);
     for (const UOp& u : g.reduces) parts_of.emplace(u, parts);
