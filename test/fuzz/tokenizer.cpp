@@ -1,4 +1,6 @@
 // Texts that become tokens and come back, in a vocabulary of each kind.
+#include <fmt/format.h>
+
 #include "quern/io/bytes.h"
 #include "test/fuzz/target.h"
 #include "test/llm/small_vocabularies.h"
