@@ -545,7 +545,8 @@ int64_t picoseconds(const Work& w, const DeviceSpec& spec) {
   double sum = 0;
   for (const double t : times) sum += t;
   const double cycles = (most + kOverlap * (sum - most)) * (1 + w.spills * kSpill);
-  return static_cast<int64_t>(cycles * r.cycle_ps + (w.threads > 1 ? r.wake_us * 1e6 : 0));
+  const double time = cycles * r.cycle_ps + (w.threads > 1 ? r.wake_us * 1e6 : 0);
+  return static_cast<int64_t>(std::min(time, 0x1p62));  // a kernel too long to run has a time, too
 }
 
 }  // namespace quern::cost
