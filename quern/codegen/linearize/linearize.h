@@ -1,5 +1,6 @@
-// A graph of program level put in line: loops and gates become brackets, and a value stands in the outermost
-// loop that the ranges it depends on allow, so that what does not change in a loop is computed before it.
+// A graph of program level put in line: loops and gates become brackets. Each value stands directly in the
+// deepest of the loops that it depends on, and in no other loop, so what does not change in a loop is
+// computed before it.
 #pragma once
 
 #include "quern/ir/pass/linear_program.h"
