@@ -10,9 +10,10 @@
 
 namespace quern {
 
-// Where optimisations come from: those that the kernel names and no others, or, if it names none, those that
-// OPTS gives, or the heuristic unless NOOPT is set. Searched: they were found for this device, and are those
-// that the kernel names, if it names any; all else is as with `best`.
+// Where a kernel's opts come from. Opts that its argument names are applied, and no others. If it names none:
+//   given     there are none, and passes that need loops that may be split do not run
+//   best      those of OPTS, or else those that choose_opts() finds (choose/choose.h); none with NOOPT
+//   searched  there are none: a search found that to be fastest. All else is as with `best`
 enum class OptChoice : uint8_t { given, best, searched };
 
 // The kernel (SINK, kernel level) at program level, not yet in line. An Error for what is no kernel, or a
@@ -42,7 +43,7 @@ void check_given(const UOp& kernel, const DeviceSpec& device);
 struct Optimisable {
   UOp program;  // what apply_opts takes
   DeviceSpec spec;
-  Opts chosen;  // by the heuristic
+  Opts chosen;  // by choose_opts()
 };
 std::optional<Optimisable> before_opts(const UOp& kernel, const DeviceSpec& device);
 

@@ -1,6 +1,6 @@
-// Ranges to which whoever wrote the kernel gave a kind. Whatever its kind, a range is a loop: that is what
-// its numbers are. Threads and copies do steps at once, so such a kind is refused where a step may need what
-// another one stored: registers that a thread has for itself, lanes that share one, places that are written
+// Kinds of ranges in kernels that users wrote. Whatever its kind, a range computes what a loop computes. The
+// steps of threads, lanes and copies are done together, so such a kind is refused where a step may need what
+// another one stored: in a register of a thread, in a register that lanes share, in a place that is written
 // twice.
 #pragma once
 
@@ -11,8 +11,7 @@
 namespace quern {
 
 // Why the steps of a range cannot be done apart from each other, each by a thread (or a workgroup) of its
-// own;
-// "" if they can. `program` is a kernel whose memory is read by LOADs and written through addresses.
+// own; "" if they can. `program` is a kernel whose memory is read by LOADs and written through addresses.
 std::string why_steps_depend(const UOp& program, const UOp& range);
 
 // Whether steps of loops may store to the same place, of which the last is to stay: an index with divisions

@@ -6,8 +6,9 @@
 
 namespace quern {
 
-// A row of values with a function in them, in two loops of as many steps, goes through near memory if it
-// takes no more than half of the first cache.
+// Where two loops of as many steps compute the same values, and a function (EXP2, LOG2, ...) is among what
+// they are computed of, the first loop stores them in near memory and the second one loads them, if they take
+// no more than half of L1.
 //
 // Pass "near rows":
 //   %s = REDUCE(EXP2(LOAD(INDEX(PARAM(; 1):float32*[256], r0[4] * 64 + r1[64, REDUCE]))), r1; {op: ADD})

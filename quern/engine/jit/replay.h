@@ -14,8 +14,8 @@ namespace quern {
 
 class Replay {
  public:
-  // `given`: BUFFERs in the place of which each run uses other memory, the first `inputs` of them with
-  // values, the others for results. `variables`: those that may have other values in each run, with the
+  // `given`: BUFFERs that each run replaces by memory that it is given. The first `inputs` of them hold
+  // values, the others are for results. `variables`: those that may have other values in each run, with the
   // values that they had; an Error if the recording says otherwise.
   Replay(const Recording& recording, const UOps& given, size_t inputs, VariableValues variables);
 

@@ -7,8 +7,8 @@
 //     there. A STORE whose index has a gate stands between the IF of that gate and its ENDIF.
 //   - A LOAD or STORE of a vector may have a third source, a bool for each lane: only those lanes are
 //     accessed for which it is true.
-//   - A STORE with the tag "stream" may go past the caches. Memory that begins at a multiple of the vector
-//     has it at multiples of it.
+//   - A STORE with the tag "stream" may go past the caches. Its address is a multiple of the vector's size,
+//     if the memory itself begins at one.
 //   - A WHERE with the tag "rare" seldom takes its second source: what only that needs may be computed in a
 //     branch, where its condition holds for some lane.
 //   - A LOAD with an integer as tag says that what lies so many elements behind is read soon.

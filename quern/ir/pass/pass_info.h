@@ -19,8 +19,8 @@ enum class Need : uint8_t {
   cached_stores,     // stores may go past the caches, and lines of memory can be fetched ahead
   address_integers,  // addresses are added in 64 bits
   splittable_loops,  // the kernel's loops may be split, and whoever asks allows it
-  free_loops,        // nobody has given opts for the loops as they are: they may become other loops
-  free_choice,       // opts are chosen here: nobody has given or searched any
+  free_loops,        // nobody wrote opts for the loops as they are: a pass may make other loops of them
+  free_choice,       // nobody wrote opts, and no search found any: "choose opts" makes them
   float_order,       // sums of floats may be added in another order, and need not be rounded at each step
 };
 std::string_view name(Need need);

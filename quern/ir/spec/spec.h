@@ -2,14 +2,16 @@
 // each level of a program (tensor, kernel, program) allows some ops and adds requirements of its own.
 //
 //   tensor    whole tensors with shapes: buffers, movement, REDUCE over axes, functions; the body of a CALL
-//   is
-//             a kernel
+//             is a kernel
 //   kernel    one kernel over PARAM pointers: ranges, INDEX, REDUCE over ranges, STAGE, STORE and END
 //   program   what can be put in line and rendered: loops, gates, LOAD and STORE through addresses, scalar
 //             and vector arithmetic; nothing of dtype index, no movement, no REDUCE, no STAGE
 //
-// SPEC=1 checks graphs at each stage's boundary. SPEC=2 also checks every node as it is made, and at each
-// boundary that what the printer writes parses back to the same node.
+// SPEC=1 checks what goes into the scheduler and into codegen, what codegen makes, and the graph behind each
+// pass of a table whose graphs are of one level ("tensors", "addresses", "opts"). Between the passes of the
+// others graphs are on their way to another level, and only single nodes can be checked. SPEC=2 checks every
+// node as it is made, and, where graphs are checked, that what the printer writes parses back to the same
+// node.
 #pragma once
 
 #include <span>
@@ -51,7 +53,7 @@ void check(const UOp& root, Level level, std::string_view after_pass = {});
 // Only what must hold everywhere, of one node.
 void check_node(const UOp& node);
 
-// At a stage's boundary: checks as much as the environment asks for (nothing by default).
+// Where a graph is of one level: checks as much as SPEC asks for (nothing by default).
 void check_boundary(const UOp& root, Level level, std::string_view after_pass);
 
 inline bool checks_every_node() { return env::SPEC() == 2; }

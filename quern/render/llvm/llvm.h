@@ -13,15 +13,15 @@ class Module;
 
 namespace quern {
 
-// What a program is called with: void f(void** memory, const int64_t* variables, void* scratch, int64_t
-// thread, Poll* poll)
+// What a program is called with:
+//   void f(void** memory, const int64_t* variables, void* scratch, int64_t thread, Poll* poll)
+//
 //   memory     a pointer for each PARAM, by its number
 //   variables  the values of the DEFINE_VARs, in the order of `variables` below
 //   scratch    memory for LOCAL and for large registers, aligned to 64 bytes, of its own for each thread
 //   thread     the value of the RANGE of kind THREAD, if there is one
-//   poll       begins with the address of a function of type int32_t(Poll*). A program that takes long calls
-//   it
-//              every now and then, and returns at once when it gives anything but 0.
+//   poll       begins with the address of a function of type int32_t(Poll*). A program that takes long
+//              calls it every now and then, and returns at once when it gives anything but 0.
 struct LlvmProgram {
   std::unique_ptr<llvm::Module> module;
   std::string function;  // its name in the module

@@ -16,7 +16,7 @@ Code compile(const LinearProgram& program, bool no_alias);
 std::string assembly_for(const LinearProgram& program, const std::string& triple,
                          const std::string& processor);
 
-// For DEBUG=4, and for the curious: LLVM IR as rendered.
+// LLVM IR: as it is rendered (DEBUG=7 prints that), or as it is after LLVM's passes.
 std::string llvm_text(const LinearProgram& program, bool optimised);
 
 }  // namespace quern::cpu

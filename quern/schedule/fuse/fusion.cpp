@@ -172,7 +172,7 @@ class Decision {
     const int64_t times = iterations(v.level) / elements_on(axes), steps = q_.facts.steps;
     if ((times > 2 && steps > kShortReduce) || (times > 1 && reducing && steps > 4 * kShortReduce))
       return materialise(fmt::format("the reduce of {} steps would be computed {} times", steps, times));
-    bool ended = false;  // is there a loop around that the node itself does not change in?
+    bool ended = false;  // is it used in a loop that it does not depend on, outside of which it has to stand?
     for (const Use& use : q_.uses) ended |= !minus(scope(use).loops, ranges_in(use, ~uint64_t{0})).empty();
     if (!ended) {
       // A long reduce in each step of another's loops: by itself its own can be ordered, cut and tiled.

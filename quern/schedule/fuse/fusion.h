@@ -1,4 +1,5 @@
-// The one place where it is decided whether a value is computed where it is used or materialised, and why.
+// Is a value computed where it is used, or materialised, and why? Decided here for all values that nothing
+// forces into memory; docs/schedule.md lists what does.
 #pragma once
 
 #include <map>

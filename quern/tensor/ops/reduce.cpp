@@ -171,8 +171,9 @@ Tensor Tensor::argmin(std::optional<int64_t> axis, bool keepdim) const {
 }
 
 // ---- Exponentials. The greatest is taken off first, so that nothing overflows; no gradient goes through it,
-// because the result does not depend on it. EXP2 stays bare here: arguments are not positive, and those that
-// are far from 0 count for little, so that the rounding of x * log2(e) does not show.
+// because the result does not depend on it. exp(x) is EXP2(x * log2(e)) here, without what Tensor::exp does
+// about the rounding of that product: x is not positive, and where it is far from 0 the result is so small
+// that the rounding does not show.
 
 namespace {
 Tensor bare_exp(const Tensor& x) { return detail::apply(Op::EXP2, x * std::numbers::log2e); }
