@@ -18,7 +18,7 @@ namespace quern::env {
 // clang-format off
 #define QUERN_VARIABLES(NUMBER, FLAG, TEXT)                                                                      \
   NUMBER(DEBUG, 0, 0, 7, "how much is told of what is compiled and run: 1 a little, 7 everything")               \
-  NUMBER(SPEC, 0, 0, 2, "graphs are checked: 1 at the boundary of each stage, 2 also each node as it is made")   \
+  NUMBER(SPEC, 0, 0, 2, "graphs are checked: 1 wherever they are of one level, 2 also each node as it is made")  \
   NUMBER(PROFILE, 0, 0, 1, "what time was spent on is told when the program ends: kernels, and stages of the compiler") \
   NUMBER(TRACK_MATCH_STATS, 0, 0, 2, "rewrite rules are counted: 1 by list of rules, 2 by rule, with their time") \
   TEXT(REWRITE_TRACE, "a file in which every rewrite is recorded")                                               \

@@ -1,5 +1,6 @@
-// Kernels to programs that a device runs: code is generated where the device asks for it, and what was
-// compiled is kept.
+// Kernels to programs that a device runs. What was compiled is kept in this process. Otherwise the device gets
+// a key and a function that generates the code: it looks on disk by the key (CPU: kept_or_made in
+// runtime/cpu/program.cpp), and calls the function only if nothing is there.
 #pragma once
 
 #include <memory>

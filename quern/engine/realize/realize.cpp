@@ -1,3 +1,6 @@
+// From tensors to memory: what has to be stored is gathered (outputs.h), memory and the values of variables
+// are taken out of the graph (strip), it is scheduled, or its schedule is known (prepare), its kernels are run
+// (run_schedule), and all live tensors that held a value then hold its memory (replace_live).
 #include "quern/engine/realize/realize.h"
 
 #include <algorithm>
@@ -10,6 +13,7 @@
 #include "quern/engine/realize/own_memory.h"
 #include "quern/engine/realize/recording.h"
 #include "quern/engine/realize/run.h"
+#include "quern/engine/realize/schedule_cache.h"
 #include "quern/ir/node/node_map.h"
 #include "quern/ir/shape/movement.h"
 #include "quern/ir/shape/sharding.h"
@@ -55,7 +59,8 @@ bool is_update(const UOp& value, const std::unordered_set<UOp>& parameters) {
   return is_state(value) && parameters.contains(buffer_under(value));
 }
 
-// What becomes memory, although gradients could go through it.
+// Bookkeeping for gradients: values whose graph ends because they are memory from now on. A backward() that
+// would go through them is an Error (tensor/gradient/ended_graphs.h).
 struct Ending {
   UOps values, buffers, written = {};
   std::vector<bool> is_new;  // memory that had no contents before

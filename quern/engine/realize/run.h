@@ -1,4 +1,4 @@
-// Runs a schedule on memory.
+// Runs a schedule on memory: step by step, each with the program that programs.h has for its kernel.
 #pragma once
 
 #include "quern/engine/realize/schedule_cache.h"
