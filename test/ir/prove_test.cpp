@@ -1,5 +1,5 @@
-// Every rule of the algebraic lists is proved, or stands in unproved.txt, by being in a list. See prover.h for
-// how.
+// Every rule of the algebraic lists is proved, or stands in unproved.txt, by being in a list. See prover.h
+// for how.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

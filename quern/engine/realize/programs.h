@@ -1,5 +1,5 @@
-// Kernels to programs that a device runs. What was compiled is kept in this process. Otherwise the device gets
-// a key and a function that generates the code: it looks on disk by the key (CPU: kept_or_made in
+// Kernels to programs that a device runs. What was compiled is kept in this process. Otherwise the device
+// gets a key and a function that generates the code: it looks on disk by the key (CPU: kept_or_made in
 // runtime/cpu/program.cpp), and calls the function only if nothing is there.
 #pragma once
 

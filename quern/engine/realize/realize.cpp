@@ -1,6 +1,6 @@
 // From tensors to memory: what has to be stored is gathered (outputs.h), memory and the values of variables
-// are taken out of the graph (strip), it is scheduled, or its schedule is known (prepare), its kernels are run
-// (run_schedule), and all live tensors that held a value then hold its memory (replace_live).
+// are taken out of the graph (strip), it is scheduled, or its schedule is known (prepare), its kernels are
+// run (run_schedule), and all live tensors that held a value then hold its memory (replace_live).
 #include "quern/engine/realize/realize.h"
 
 #include <algorithm>
