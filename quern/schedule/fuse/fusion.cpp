@@ -69,7 +69,7 @@ class Decision {
                                [&](const Use& u) { return scope(u).nest == scope(q_.uses[0]).nest; });
   }
   static Verdict materialise(std::string why) {
-    return {.memory = NodePlan::Memory::global, .reason = std::move(why), .level = {}, .axes = {}};
+    return {.memory = NodePlan::Memory::global, .reason = std::move(why), .loops_around = {}, .axes = {}};
   }
 
   bool is_picked(const UOp& range) const { return q_.plan.picked.contains(range); }
@@ -166,37 +166,37 @@ class Decision {
           return materialise(fmt::format("the reduce would be computed {} times", q_.uses.size()));
     if (Verdict v = in_loops(kAnyOps); v.memory != NodePlan::Memory::none) return v;
     Verdict v;
-    v.level = ranges_in(first, axes);
-    const bool reducing = in_reduce(v.level);
+    v.loops_around = ranges_in(first, axes);
+    const bool reducing = in_reduce(v.loops_around);
     // Several steps of the loops around may come to the same element, as those of windows that overlap do.
-    const int64_t times = iterations(v.level) / elements_on(axes), steps = q_.facts.steps;
+    const int64_t times = iterations(v.loops_around) / elements_on(axes), steps = q_.facts.steps;
     if ((times > 2 && steps > kShortReduce) || (times > 1 && reducing && steps > 4 * kShortReduce))
       return materialise(fmt::format("the reduce of {} steps would be computed {} times", steps, times));
     bool ended = false;  // is it used in a loop that it does not depend on, outside of which it has to stand?
     for (const Use& use : q_.uses) ended |= !minus(scope(use).loops, ranges_in(use, ~uint64_t{0})).empty();
     if (!ended) {
       // A long reduce in each step of another's loops: by itself its own can be ordered, cut and tiled.
-      if (steps >= kLongReduce && !is_small() && within(scope(first).loops, v.level) && reducing)
+      if (steps >= kLongReduce && !is_small() && within(scope(first).loops, v.loops_around) && reducing)
         return materialise(fmt::format("a reduce of {} steps inside another", steps));
       return v;
     }
     RangeSet repeated;
-    for (const UOp& r : v.level)
+    for (const UOp& r : v.loops_around)
       if (const auto outer = q_.outer_of.find(r); outer != q_.outer_of.end())
-        for (const UOp& o : minus(outer->second, v.level)) add(repeated, o);
+        for (const UOp& o : minus(outer->second, v.loops_around)) add(repeated, o);
     if (!repeated.empty())
       return materialise(fmt::format("the reduce would be computed {} times", iterations(repeated)));
-    if (const std::string why = why_not_at(v.level); !why.empty()) return materialise(why);
+    if (const std::string why = why_not_in(v.loops_around); !why.empty()) return materialise(why);
     return v;
   }
 
-  // Can reduces stand at this level of the nest? An empty answer is yes.
-  std::string why_not_at(const RangeSet& level) const {
+  // Can reduces stand in these loops of the nest, outside of its others? An empty answer is yes.
+  std::string why_not_in(const RangeSet& loops) const {
     const Nest& n = nest(q_.uses[0]);
     RangeSet outputs;
-    for (const UOp& r : level)
+    for (const UOp& r : loops)
       if (has(n.ranges, r)) outputs.push_back(r);
-    for (const UOps& other : n.levels)
+    for (const UOps& other : n.reduce_scopes)
       if (!within(other, outputs) && !within(outputs, other))
         return "out-of-order ranges: no order of the loops has all reduces outside of what uses them";
     const int64_t outer = iterations(outputs), all = iterations(n.ranges);
@@ -218,7 +218,7 @@ class Decision {
     const Nest& n = nest(first);
     if (n.spec->memory.group_bytes == 0) return v;
     int64_t elements = 1;
-    RangeSet level;
+    RangeSet around;
     std::vector<size_t> axes;
     const UOps& shape = q_.node.shape();
     for (size_t i = 0; i < shape.size(); i++) {
@@ -227,7 +227,7 @@ class Decision {
       for (const Use& use : q_.uses) shared &= same(use.index[i], first.index[i]);
       for (const UOp& r : first.index[i].ranges()) shared &= has(n.ranges, r);
       if (shared) {
-        for (const UOp& r : first.index[i].ranges()) add(level, r);
+        for (const UOp& r : first.index[i].ranges()) add(around, r);
       } else if (!shape[i].is_int_const()) {
         return refuse("its size is symbolic");
       } else {
@@ -236,7 +236,7 @@ class Decision {
       }
     }
     if (axes.empty()) return v;
-    if (const std::string not_there = why_not_at(level); !not_there.empty()) return refuse(not_there);
+    if (const std::string not_there = why_not_in(around); !not_there.empty()) return refuse(not_there);
     const int64_t bytes = elements * q_.node.dtype().bytes(),
                   left = n.spec->memory.group_bytes - n.local_bytes;
     if (bytes > left) return refuse(fmt::format("LOCAL budget: {} bytes, {} are left", bytes, left));
@@ -245,7 +245,7 @@ class Decision {
           fmt::format("every workgroup would read what does not fit in the cache, {} bytes", q_.facts.bytes));
     v.memory = NodePlan::Memory::local;
     v.reason = why;
-    v.level = std::move(level);
+    v.loops_around = std::move(around);
     v.axes = std::move(axes);
     return v;
   }

@@ -12,7 +12,8 @@ struct Verdict {
   NodePlan::Memory memory = NodePlan::Memory::none;
   std::string reason;     // of what is materialised
   bool removable = true;  // if it turns out to be of few operations
-  UOps level;  // recomputed: the loops that its reduces stand in; in LOCAL: the loops around the memory
+  // Not materialised: the loops around the reduces below it. In LOCAL memory: the loops around that.
+  UOps loops_around;
   std::vector<size_t> axes;  // in LOCAL: the axes that memory has
 };
 

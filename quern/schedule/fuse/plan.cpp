@@ -65,7 +65,7 @@ class Planner {
     for (size_t i = 0; i < node.uses.size(); i++) {
       const Use use = node.uses[i];
       if (u.op() == Op::REDUCE)
-        visit_reduce(u, node, use, verdict.level);
+        visit_reduce(u, node, use, verdict.loops_around);
       else
         node.sources.push_back(pass_on(u, use));
     }
@@ -114,16 +114,16 @@ class Planner {
     }
   }
 
-  void visit_reduce(const UOp& u, NodePlan& node, const Use& use, const UOps& level) {
+  void visit_reduce(const UOp& u, NodePlan& node, const Use& use, const UOps& loops_around) {
     const Scope around = plan_.scopes[static_cast<size_t>(use.scope)];
     Use inner{use.index, -1};
-    UOps opened, loops = level;
+    UOps opened, loops = loops_around;
     for (int64_t axis : u.arg().reduce().axes) {
       const auto i = static_cast<size_t>(axis);
       const UOp range = UOp::range(u.src(0).shape()[i].simplify(), plan_.next_range++, AxisKind::REDUCE);
       inner.index[i] = range;
       opened.push_back(range);
-      outer_of_.emplace(range, level);
+      outer_of_.emplace(range, loops_around);
       loops.push_back(range);
     }
     for (const Pick& pick : picks_of(u)) {
@@ -133,7 +133,7 @@ class Planner {
           for (const UOp& r : inner.index[i].ranges()) depends.push_back(r);
     }
     std::ranges::sort(loops, before);
-    add_level(around.nest, level);
+    add_reduce_scope(around.nest, loops_around);
     inner.scope = open_scope(around.nest, std::move(loops));
     node.sources.push_back({add_use(u.src(0), inner)});
     node.reduced.push_back(std::move(opened));
@@ -147,9 +147,9 @@ class Planner {
     return positions;
   }
 
-  void compute(const UOp& u, NodePlan& node, const Use& use, const UOps& level) {
+  void compute(const UOp& u, NodePlan& node, const Use& use, const UOps& loops_around) {
     if (u.op() == Op::REDUCE)
-      visit_reduce(u, node, use, level);
+      visit_reduce(u, node, use, loops_around);
     else if (is_movement(u.op()))
       node.sources.push_back({add_use(u.src(0), {source_index(u, use.index).index, use.scope})});
     else
@@ -183,7 +183,7 @@ class Planner {
     node.nest = nest;
     node.axes = verdict.axes;
     node.own_index = first.index;
-    UOps loops = verdict.level;
+    UOps loops = verdict.loops_around;
     int64_t bytes = u.dtype().bytes();
     for (size_t axis : verdict.axes) {
       const UOp& size = u.shape()[axis];
@@ -192,9 +192,9 @@ class Planner {
       bytes *= size_of(size);
     }
     std::ranges::sort(loops, before);
-    for (size_t axis : verdict.axes) outer_of_.emplace(node.own_index[axis], verdict.level);
+    for (size_t axis : verdict.axes) outer_of_.emplace(node.own_index[axis], verdict.loops_around);
     plan_.nests[static_cast<size_t>(nest)].local_bytes += bytes;
-    add_level(nest, verdict.level);
+    add_reduce_scope(nest, verdict.loops_around);
     const int scope = open_scope(nest, loops);
     compute(u, node, {node.own_index, scope}, loops);
   }
@@ -224,14 +224,15 @@ class Planner {
     return static_cast<int>(plan_.scopes.size()) - 1;
   }
 
-  void add_level(int nest, const UOps& level) {
+  void add_reduce_scope(int nest, const UOps& loops_around) {
     Nest& n = plan_.nests[static_cast<size_t>(nest)];
     UOps outputs;
-    for (const UOp& r : level)
+    for (const UOp& r : loops_around)
       if (std::ranges::binary_search(n.ranges, r, before)) outputs.push_back(r);
     if (outputs.size() == n.ranges.size()) return;
-    auto at = std::ranges::find_if(n.levels, [&](const UOps& l) { return l.size() >= outputs.size(); });
-    if (at == n.levels.end() || at->size() != outputs.size()) n.levels.insert(at, std::move(outputs));
+    std::vector<UOps>& known = n.reduce_scopes;
+    const auto at = std::ranges::find_if(known, [&](const UOps& k) { return k.size() >= outputs.size(); });
+    if (at == known.end() || at->size() != outputs.size()) known.insert(at, std::move(outputs));
   }
 
   // Which of the node's uses it is; one that is there already is shared.

@@ -23,8 +23,9 @@ namespace quern {
 struct Nest {
   UOps index;   // an index for each axis of what is written: a RANGE, or 0
   UOps ranges;  // the RANGEs among them
-  std::vector<UOps>
-      levels;  // where reduces stand that are used in loops further inside: each a part of the next
+  // Of reduces that are used in loops further inside: the RANGEs that they stand in. Each list is a part of
+  // the next one.
+  std::vector<UOps> reduce_scopes;
   const DeviceSpec* spec = nullptr;
   UOp device;               // DEVICE
   int64_t bytes = 0;        // that all of it reads
