@@ -67,7 +67,7 @@ class Planner {
       if (u.op() == Op::REDUCE)
         visit_reduce(u, node, use, verdict.loops_around);
       else
-        node.sources.push_back(pass_on(u, use));
+        node.source_uses.push_back(pass_on(u, use));
     }
   }
 
@@ -85,7 +85,7 @@ class Planner {
     node.nest = open_nest(u.src(0).shape(), facts_[u].device, facts_[u.src(1)].bytes);
     plan_.of(base_of(u.src(0))).overwritten = true;
     const Use use{plan_.nests.back().index, open_scope(node.nest, plan_.nests.back().ranges)};
-    node.sources.push_back({add_use(u.src(0), use), add_use(u.src(1), use)});
+    node.source_uses.push_back({add_use(u.src(0), use), add_use(u.src(1), use)});
   }
 
   // What was just stored need not be read back when it is easily computed: the two kernels can then be one.
@@ -102,7 +102,7 @@ class Planner {
     const UOp as_memory = UOp::make(Op::RESHAPE, u.dtype(), sources);
     for (size_t i = 0; i < node.uses.size(); i++) {
       const Use use = node.uses[i];
-      node.sources.push_back({add_use(value, {source_index(as_memory, use.index).index, use.scope})});
+      node.source_uses.push_back({add_use(value, {source_index(as_memory, use.index).index, use.scope})});
     }
   }
   static constexpr int64_t kForwardedOps = 24, kForwardedLoads = 4;
@@ -110,7 +110,7 @@ class Planner {
   void visit_movement(const UOp& u, NodePlan& node) {
     for (size_t i = 0; i < node.uses.size(); i++) {
       const Use use = node.uses[i];
-      node.sources.push_back({add_use(u.src(0), {source_index(u, use.index).index, use.scope})});
+      node.source_uses.push_back({add_use(u.src(0), {source_index(u, use.index).index, use.scope})});
     }
   }
 
@@ -135,7 +135,7 @@ class Planner {
     std::ranges::sort(loops, before);
     add_reduce_scope(around.nest, loops_around);
     inner.scope = open_scope(around.nest, std::move(loops));
-    node.sources.push_back({add_use(u.src(0), inner)});
+    node.source_uses.push_back({add_use(u.src(0), inner)});
     node.reduced.push_back(std::move(opened));
   }
 
@@ -151,9 +151,9 @@ class Planner {
     if (u.op() == Op::REDUCE)
       visit_reduce(u, node, use, loops_around);
     else if (is_movement(u.op()))
-      node.sources.push_back({add_use(u.src(0), {source_index(u, use.index).index, use.scope})});
+      node.source_uses.push_back({add_use(u.src(0), {source_index(u, use.index).index, use.scope})});
     else
-      node.sources.push_back(pass_on(u, use));
+      node.source_uses.push_back(pass_on(u, use));
   }
 
   void materialise(const UOp& u, NodePlan& node, std::string reason, bool removable) {
@@ -171,7 +171,7 @@ class Planner {
   }
 
   void materialise_whole(const UOp& u, NodePlan& node, std::string reason) {
-    node.whole = true;
+    node.keeps_all_axes = true;
     materialise(u, node, std::move(reason), false);
   }
 

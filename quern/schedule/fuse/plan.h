@@ -32,12 +32,14 @@ struct Nest {
   int64_t local_bytes = 0;  // of LOCAL memory that is promised
 };
 
-// The loops around a place in a nest, outputs and reduces.
+// The loops that are open where something is computed, those of outputs and of reduces, and the nest that
+// they belong to.
 struct Scope {
   int nest = -1;
   UOps loops;
 };
 
+// How a user reads a value: an index for each of its axes, and where.
 struct Use {
   UOps index;
   int scope = -1;
@@ -47,16 +49,17 @@ struct NodePlan {
   std::vector<Use> uses;
   enum class Memory : uint8_t { none, local, global } memory = Memory::none;
   std::string reason;
-  bool removable = true;      // if it turns out to be cheap
-  bool whole = false;         // memory has all axes, also those in which the value is the same
-  int nest = -1;              // materialised, or a STORE: the nest that computes it
-  UOps own_index;             // in LOCAL: the index it is computed with
-  std::vector<size_t> axes;   // materialised: the axes that memory has
-  std::vector<UOps> reduced;  // a REDUCE: the ranges that stand for its axes, for each use
-  std::vector<SmallVector<uint32_t, 3>> sources;  // for each way it is computed: which use of each source
-  bool wanted_in_memory = false;                  // by a COPY or a kernel of the user's
-  bool overwritten = false;                       // memory that a STORE goes on from
-  bool forwarded = false;                         // an AFTER: what was stored is computed again, not read
+  bool removable = true;        // if it turns out to be cheap
+  bool keeps_all_axes = false;  // its memory has all axes, also those on which the value does not change
+  int nest = -1;                // materialised, or a STORE: the nest that computes it
+  UOps own_index;               // materialised: the index it is computed with
+  std::vector<size_t> axes;     // in LOCAL: the axes that memory has
+  std::vector<UOps> reduced;    // a REDUCE: the ranges that stand for its axes, for each use
+  // source_uses[i][k]: which of the uses of source k is read when this node is computed for its use i.
+  std::vector<SmallVector<uint32_t, 3>> source_uses;
+  bool wanted_in_memory = false;  // by a COPY or a kernel of the user's
+  bool overwritten = false;       // memory, or a state of it, that a STORE writes: the state is gone then
+  bool forwarded = false;         // an AFTER: what was stored is computed again, not read
 };
 
 struct Plan {

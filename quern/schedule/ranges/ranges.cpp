@@ -78,7 +78,7 @@ class Lowering {
     if (node.memory != NodePlan::Memory::none) return lower_materialised(u, node);
     for (size_t i = 0; i < node.uses.size(); i++) {
       if (node.forwarded)
-        values.push_back(value(u.src(1).src(1), node.sources[i][0]));
+        values.push_back(value(u.src(1).src(1), node.source_uses[i][0]));
       else if (memory(u))
         values.push_back(element(memory(u), node.uses[i].index, u.shape()));
       else
@@ -101,8 +101,8 @@ class Lowering {
     if (u.op() == Op::CONST) return u.src().empty() ? u : UOp::constant(u.dtype(), u.value());
     if (u.op() == Op::BIND) return u.src(0);
     if (u.op() == Op::IOTA) return index[0].cast(u.dtype());
-    if (node.sources.size() <= i) return u;  // a variable
-    const auto& from = node.sources[i];
+    if (node.source_uses.size() <= i) return u;  // a variable
+    const auto& from = node.source_uses[i];
     if (is_movement(u.op())) {
       const UOp& x = value(u.src(0), from[0]);
       if (u.op() != Op::PAD) return x;
@@ -122,15 +122,15 @@ class Lowering {
   }
 
   void lower_materialised(const UOp& u, const NodePlan& node) {
-    const UOp x =
-        u.op() == Op::CONTIGUOUS ? value(u.src(0), node.sources[0][0]) : computed(u, node, 0, node.own_index);
+    const UOp x = u.op() == Op::CONTIGUOUS ? value(u.src(0), node.source_uses[0][0])
+                                           : computed(u, node, 0, node.own_index);
     const Nest& nest = plan_.nests[static_cast<size_t>(node.nest)];
     const bool global = node.memory == NodePlan::Memory::global;
     std::vector<size_t> axes = node.axes;
     if (global) {
       axes.clear();
       for (size_t i = 0; i < node.own_index.size(); i++)
-        if (node.whole || std::ranges::binary_search(x.ranges(), node.own_index[i], before))
+        if (node.keeps_all_axes || std::ranges::binary_search(x.ranges(), node.own_index[i], before))
           axes.push_back(i);
     }
     UOps sources{x};
@@ -152,7 +152,7 @@ class Lowering {
   UOp lower_store(const UOp& u, const NodePlan& node) {
     if (node.nest < 0)
       return UOp::make(Op::STORE, dtypes::void_, {stretch_of_memory(u.src(0)), lower_copy(u.src(1))});
-    const UOp &target = value(u.src(0), node.sources[0][0]), &x = value(u.src(1), node.sources[0][1]);
+    const UOp &target = value(u.src(0), node.source_uses[0][0]), &x = value(u.src(1), node.source_uses[0][1]);
     QUERN_CHECK(target.op() == Op::INDEX, "a store into what is no memory:\n" + u.text());
     UOps sources{UOp::make(Op::STORE, dtypes::void_, {target, x}, u.arg())};
     const UOps& ranges = plan_.nests[static_cast<size_t>(node.nest)].ranges;
