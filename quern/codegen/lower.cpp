@@ -121,7 +121,7 @@ const Pass<Simplifying> kSimplifying[] = {
      },
      "ranges to which the user gave a kind compute what loops compute; others are refused"},
 };
-const Stage<Simplifying> kAddresses{"addresses", Level::kernel, kSimplifying};
+const PassTable<Simplifying> kAddresses{"addresses", Level::kernel, kSimplifying};
 
 // ---- from loops to a program
 
@@ -182,7 +182,7 @@ const Pass<Lowering> kSplitting[] = {
      if_split<[](const UOp& u) { return simplify_loops(u, {Op::REDUCE}); }>,
      "what is packed is read in order"},
 };
-const Stage<Lowering> kOpts{"opts", Level::kernel, kSplitting};
+const PassTable<Lowering> kOpts{"opts", Level::kernel, kSplitting};
 
 const Pass<Lowering> kLowering[] = {
     {"expand", "codegen/vector/expand", {}, nullptr, [](const UOp& u, const Lowering&) { return expand(u); },
@@ -238,7 +238,7 @@ const Pass<Lowering> kLowering[] = {
      "no op that means something else, or nothing, in hardware"},
 };
 // clang-format on
-const Stage<Lowering> kProgram{"program", std::nullopt, kLowering};
+const PassTable<Lowering> kProgram{"program", std::nullopt, kLowering};
 
 // A kernel as loops, and what the passes that follow may do with it.
 struct Loop {
@@ -283,8 +283,8 @@ UOp with_opts(const UOp& kernel, const Opts& opts) {
 
 std::vector<PassInfo> lowering_passes() {
   std::vector<PassInfo> all = passes_of(kAddresses);
-  for (const Stage<Lowering>& stage : {kOpts, kProgram})
-    for (const PassInfo& p : passes_of(stage)) all.push_back(p);
+  for (const PassTable<Lowering>& table : {kOpts, kProgram})
+    for (const PassInfo& p : passes_of(table)) all.push_back(p);
   return all;
 }
 
@@ -299,8 +299,8 @@ UOp lower_by(std::string_view name, const UOp& graph, const DeviceSpec& device) 
   if (const auto* pass = pass_named(kAddresses, name))
     return run_pass(kAddresses, *pass, graph, Simplifying{});
   const Lowering context{.device = device, .rounding = device.has_fma ? Rounding::fused : Rounding::each};
-  for (const Stage<Lowering>& stage : {kOpts, kProgram})
-    if (const auto* pass = pass_named(stage, name)) return run_pass(stage, *pass, graph, context);
+  for (const PassTable<Lowering>& table : {kOpts, kProgram})
+    if (const auto* pass = pass_named(table, name)) return run_pass(table, *pass, graph, context);
   throw Error(fmt::format("there is no pass \"{}\"", name));
 }
 

@@ -62,7 +62,7 @@ const Pass<Preparing> kPreparing[] = {
      "no tuples, no copies of constants, no stores of nothing, no tensors of size 0, no reshapes of reshapes; "
      "large reduces are two"},
 };
-const Stage<Preparing> kTensors{"tensors", Level::tensor, kPreparing};
+const PassTable<Preparing> kTensors{"tensors", Level::tensor, kPreparing};
 
 const Pass<Round> kRound[] = {
     {"ranges", "schedule/ranges/ranges", {}, nullptr, [](const UOp&, const Round& c) { return to_ranges(c.plan); },
@@ -75,7 +75,7 @@ const Pass<Round> kRound[] = {
     {"memory", "schedule/ranges/stages", {}, nullptr, [](const UOp& u, const Round&) { return stages_to_stores(u); },
      "a STAGE is a store into a buffer, or into LOCAL memory with a barrier"},
 };
-const Stage<Round> kLoops{"loops", std::nullopt, kRound};
+const PassTable<Round> kLoops{"loops", std::nullopt, kRound};
 
 const Pass<Round> kJoin[] = {
     {"forward values", "schedule/kernels/forward", {}, nullptr,
@@ -85,7 +85,7 @@ const Pass<Round> kJoin[] = {
      [](const UOp& u, const Round& c) { return merge_outputs(u, c.spec_of); },
      "stores in the same loops that read the same memory are one kernel"},
 };
-const Stage<Round> kKernels{"kernels", std::nullopt, kJoin};
+const PassTable<Round> kKernels{"kernels", std::nullopt, kJoin};
 // clang-format on
 
 // Copies of old contents are added until the kernels can be put in order. Copies of all that is overwritten
@@ -141,8 +141,8 @@ bool may_be_illegal(const UOp& sink) {
 
 std::vector<PassInfo> scheduling_passes() {
   std::vector<PassInfo> all = passes_of(kTensors);
-  for (const Stage<Round>& stage : {kLoops, kKernels})
-    for (const PassInfo& p : passes_of(stage)) all.push_back(p);
+  for (const PassTable<Round>& table : {kLoops, kKernels})
+    for (const PassInfo& p : passes_of(table)) all.push_back(p);
   return all;
 }
 
@@ -162,9 +162,9 @@ UOp schedule_by(std::string_view name, const UOp& graph, const SpecOf& spec_of) 
     return run_pass(kTensors, *pass, graph, Preparing{spec_of, &called});
   const bool is_planned = name == kRound[0].name;  // the others find all they need in the graph
   const Plan plan(is_planned ? graph : UOp::sink({}), spec_of);
-  for (const Stage<Round>& stage : {kLoops, kKernels})
-    if (const auto* pass = pass_named(stage, name))
-      return run_pass(stage, *pass, graph, Round{spec_of, plan});
+  for (const PassTable<Round>& table : {kLoops, kKernels})
+    if (const auto* pass = pass_named(table, name))
+      return run_pass(table, *pass, graph, Round{spec_of, plan});
   throw Error(fmt::format("there is no pass \"{}\"", name));
 }
 

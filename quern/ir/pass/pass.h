@@ -30,17 +30,17 @@ struct Pass {
 };
 
 template <class Context>
-struct Stage {
+struct PassTable {
   std::string_view name;
   std::optional<Level> level;  // of the graphs between its passes; none: they are on the way to another one
   std::span<const Pass<Context>> passes;
 };
 
 template <class Context>
-std::vector<PassInfo> passes_of(const Stage<Context>& stage) {
+std::vector<PassInfo> passes_of(const PassTable<Context>& table) {
   std::vector<PassInfo> list;
-  for (const Pass<Context>& p : stage.passes)
-    list.push_back({stage.name, p.name, p.file, p.needs, p.rules != nullptr, p.result});
+  for (const Pass<Context>& p : table.passes)
+    list.push_back({table.name, p.name, p.file, p.needs, p.rules != nullptr, p.result});
   return list;
 }
 
@@ -71,31 +71,32 @@ class PassWatch {
 
 // One pass, whatever it needs.
 template <class Context>
-UOp run_pass(const Stage<Context>& stage, const Pass<Context>& pass, const UOp& graph,
+UOp run_pass(const PassTable<Context>& table, const Pass<Context>& pass, const UOp& graph,
              const Context& context) {
   const auto run = [&] {
     return pass.rules ? graph_rewrite(graph, *pass.rules, {.name = pass.name}) : pass.run(graph, context);
   };
   if (!detail::watching_passes()) return run();
-  detail::PassWatch watch(pass.name, stage.level, graph, pass.rules == nullptr);
+  detail::PassWatch watch(pass.name, table.level, graph, pass.rules == nullptr);
   UOp result = run();
   watch.finish(result);
   return result;
 }
 
-// The pass of this name; null: the stage has none.
+// The pass of this name; null: the table has none.
 template <class Context>
-const Pass<Context>* pass_named(const Stage<Context>& stage, std::string_view name) {
-  for (const Pass<Context>& pass : stage.passes)
+const Pass<Context>* pass_named(const PassTable<Context>& table, std::string_view name) {
+  for (const Pass<Context>& pass : table.passes)
     if (pass.name == name) return &pass;
   return nullptr;
 }
 
 // Runs the passes whose needs are met, up to and with the one called `last`; none: all of them.
 template <class Context>
-UOp run_passes(const Stage<Context>& stage, UOp graph, const Context& context, std::string_view last = {}) {
-  for (const Pass<Context>& pass : stage.passes) {
-    if (context.met.contains_all(pass.needs)) graph = run_pass(stage, pass, graph, context);
+UOp run_passes(const PassTable<Context>& table, UOp graph, const Context& context,
+               std::string_view last = {}) {
+  for (const Pass<Context>& pass : table.passes) {
+    if (context.met.contains_all(pass.needs)) graph = run_pass(table, pass, graph, context);
     if (pass.name == last) break;
   }
   return graph;
