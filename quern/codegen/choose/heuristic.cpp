@@ -34,7 +34,7 @@ Opts Chooser::run() {
     lanes_of_outputs(loops_.outputs);
     return opts_;
   }
-  if (!columns()) rows();
+  if (!lanes_along_output()) lanes_along_reduce();
   // loops beside the reduce: what is computed from its result, or for it
   for (const UOp& u : order_) {
     if (u.op() != Op::END) continue;

@@ -104,7 +104,7 @@ class Chooser {
   bool all_simple(const UOp& range) const;
   bool is_reused(const UOp& along, const UOp& other) const;
 
-  // ---- products
+  // ---- lanes along an output, products
   struct Tile {
     int64_t rows = 1, columns = 1, others = 1;
   };
@@ -114,7 +114,7 @@ class Chooser {
     UOp column, row, packed;
   };
   Columns find_columns() const;
-  bool columns();
+  bool lanes_along_output();
   int64_t columns_at_once() const;
   UOp row_beside(const UOp& column) const;
   bool is_stored_along(const UOp& range) const;
@@ -135,8 +135,8 @@ class Chooser {
   };
   Block block(const UOp& packed, const UOp& column);
 
-  // ---- rows
-  bool rows();
+  // ---- lanes along a reduce
+  bool lanes_along_reduce();
   void unroll_small_reduces(int64_t at_once);
 
   const NodeList order_;

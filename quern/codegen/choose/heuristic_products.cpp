@@ -64,7 +64,7 @@ bool Chooser::is_stored_along(const UOp& range) const {
   return std::ranges::any_of(stores_, [&](const Access& a) { return a.is_neighbours(range); });
 }
 
-bool Chooser::columns() {
+bool Chooser::lanes_along_output() {
   const Columns found = find_columns();
   const auto& [column, row, packed] = found;
   if (!column) return false;

@@ -7,8 +7,7 @@ namespace {
 constexpr int64_t kMostInLoop = 128;  // operations in a loop that was unrolled
 }  // namespace
 
-// Lanes along a reduce.
-bool Chooser::rows() {
+bool Chooser::lanes_along_reduce() {
   UOp along;
   for (const UOp& r : main_ranges_)
     if (lanes(r) > 1 && all_simple(r) && (!along || size(r) > size(along))) along = r;

@@ -444,15 +444,15 @@ Loops loops_of(const UOp& program) {
                        storage_of(u.src(0).src(0)).op() == Op::DEFINE_LOCAL;
     for (const UOp& r : u.src().subspan(1))
       if (r.op() == Op::RANGE)
-        add_once(keeps ? loops.rows : u.op() == Op::END ? loops.outputs : loops.reduces, r);
+        add_once(keeps ? loops.fills : u.op() == Op::END ? loops.outputs : loops.reduces, r);
   });
   std::erase_if(loops.reduces,
                 [&](const UOp& r) { return std::ranges::find(loops.outputs, r) != loops.outputs.end(); });
-  std::erase_if(loops.rows,
+  std::erase_if(loops.fills,
                 [&](const UOp& r) { return std::ranges::find(loops.reduces, r) != loops.reduces.end(); });
   std::ranges::sort(loops.outputs, before);
   std::ranges::sort(loops.reduces, before);
-  std::ranges::sort(loops.rows, before);
+  std::ranges::sort(loops.fills, before);
   return loops;
 }
 

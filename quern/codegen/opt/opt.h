@@ -26,10 +26,10 @@ enum class OptKind : uint8_t {
   NOLOCALS
 };
 
-// UPCAST(0, 8): of loop 0, 8 neighbouring steps are done at once. Loops are numbered as the kernel has them,
-// those over outputs first, outermost first, then those of reduces; a number stands for what is left of its
-// loop. An amount of 0 is all of it. Of SWAP the amount is the other loop, of PACK the argument that is
-// copied.
+// UPCAST(0, 8): of loop 0, 8 neighbouring steps are done together. Loops are numbered in the order of
+// `Loops`: those over outputs first, outermost first, then those of reduces, then those that only fill near
+// memory. A number stands for what is left of its loop. An amount of 0 is all of it. Of SWAP the amount is the
+// other loop, of PACK the argument that is copied.
 struct Opt {
   OptKind kind = OptKind::UPCAST;
   int64_t axis = 0, amount = 0;
@@ -47,13 +47,14 @@ Opts parse_opts(std::string_view text);     // an Error says what is wrong with 
 
 // The loops of a kernel by their numbers: RANGEs.
 struct Loops {
-  UOps outputs, reduces, rows;  // rows: those that only keep something for the others
+  UOps outputs, reduces;
+  UOps fills;  // loops that only store in near memory what others read there
   const UOp& at(size_t i) const {
     if (i < outputs.size()) return outputs[i];
     i -= outputs.size();
-    return i < reduces.size() ? reduces[i] : rows[i - reduces.size()];
+    return i < reduces.size() ? reduces[i] : fills[i - reduces.size()];
   }
-  size_t size() const { return outputs.size() + reduces.size() + rows.size(); }
+  size_t size() const { return outputs.size() + reduces.size() + fills.size(); }
 };
 Loops loops_of(const UOp& program);
 
