@@ -94,7 +94,7 @@ void release_gil(const std::function<void()>& f) {
   Host* const host = the_host;
   host == nullptr ? f() : host->unlocked(f);
 }
-void with_host(const std::function<void()>& f) {
+void with_gil(const std::function<void()>& f) {
   Host* const host = the_host;
   host == nullptr ? f() : host->locked(f);
 }

@@ -44,8 +44,9 @@ void stop_engine();
 // Nobody waits for a thread any more that stays where it is until then, with the engine's lock perhaps.
 void abandon_engine();
 
+// The host's lock, which is Python's GIL: calls f without it, or with it. With no host both just call f.
 void release_gil(const std::function<void()>& f);
-void with_host(const std::function<void()>& f);
+void with_gil(const std::function<void()>& f);
 
 // Asks the host whether to go on, every now and then: where nothing is half done.
 bool has_host();

@@ -101,7 +101,7 @@ UOps with_own_memory_for_kernels(const UOps& roots, UOps& live) {
   const std::unordered_map<UOp, UOp> changed = Owners(live).run(UOp::sink(all));
   if (changed.empty()) return roots;
   if (Recording* recording = Recording::current()) recording->rename(changed);
-  with_host([&] { replace_live(changed); });
+  with_gil([&] { replace_live(changed); });
   live = live_uops();
   const UOp now = UOp::sink(roots).substitute(changed);
   return {now.src().begin(), now.src().end()};

@@ -96,7 +96,7 @@ void run(const Outputs& outputs) {
   Ending ending;
   for (const auto& [value, seen] : outputs.replaced) ending.add(value, seen);
   run_kernels(outputs);
-  with_host([&] {
+  with_gil([&] {
     ending.note();
     replace_live(outputs.replaced);
   });
@@ -151,7 +151,7 @@ UOps with_reads(const UOps& roots) {
   UOps now = substituted(run_now, used);
   for (size_t i = 0; i < run_now.size(); i++)
     if (!same(run_now[i], now[i])) ended.emplace(run_now[i], now[i]);
-  with_host([&] {
+  with_gil([&] {
     ending.note();
     replace_live(ended);
   });
