@@ -21,7 +21,7 @@ inline DeviceSpec with_small_caches() {
   return spec;
 }
 
-inline void run_on_cpu(const LinearProgram& program, const std::vector<std::pair<float*, size_t>>& arrays) {
+inline void run_floats(const LinearProgram& program, const std::vector<std::pair<float*, size_t>>& arrays) {
   std::vector<Argument> arguments;
   for (const auto& [data, size] : arrays)
     arguments.push_back({data, static_cast<int64_t>(size * sizeof(float))});

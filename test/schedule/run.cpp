@@ -6,6 +6,7 @@
 
 #include "quern/base/error.h"
 #include "quern/codegen/lower.h"
+#include "quern/engine/realize/outputs.h"
 #include "quern/engine/realize/programs.h"
 #include "quern/ir/node/node_map.h"
 #include "quern/runtime/device.h"
@@ -142,6 +143,22 @@ int64_t local_bytes(const UOp& kernel) {
   for (const UOp& u : kernel.toposort())
     if (u.op() == Op::DEFINE_LOCAL) bytes += u.dtype().size() * DType(u.dtype().kind()).bytes();
   return bytes;
+}
+
+Schedule schedule_of(const std::vector<Tensor>& tensors, const DeviceSpec& spec) {
+  UOps roots;
+  for (const Tensor& t : tensors) roots.push_back(t.uop());
+  return make_schedule(outputs_for(roots, Roots::realized, {}).sink,
+                       [&](const std::string&) -> const DeviceSpec& { return spec; });
+}
+size_t kernels(const Tensor& t, const DeviceSpec& spec) { return schedule_of({t}, spec).steps.size(); }
+
+Texts reasons(const Tensor& t, const DeviceSpec& spec) {
+  Texts all;
+  for (const Step& step : schedule_of({t}, spec).steps)
+    if (step.program.op() == Op::SINK)
+      for (const std::string& r : step.reasons) all.push_back(r);
+  return all;
 }
 
 }  // namespace quern

@@ -30,6 +30,12 @@ void run(const Schedule& schedule, Memory& memory, const std::map<std::string, i
 
 Tensor input(const Shape& shape);  // float32, on INTERP
 
+// The kernels that tensors become, how many they are, and why the memory between them exists (that of the
+// outputs is not among it).
+Schedule schedule_of(const std::vector<Tensor>& tensors, const DeviceSpec& spec);
+size_t kernels(const Tensor& t, const DeviceSpec& spec);
+Texts reasons(const Tensor& t, const DeviceSpec& spec);
+
 // What each kernel asks for in LOCAL memory.
 int64_t local_bytes(const UOp& kernel);
 

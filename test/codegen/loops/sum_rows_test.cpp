@@ -41,7 +41,7 @@ TEST(SumRows, ComputesTheSame) {
                        by = small_integers(static_cast<size_t>(s.rows)), out(static_cast<size_t>(s.columns));
     std::vector<std::pair<float*, size_t>> arrays = {{out.data(), out.size()}, {in.data(), in.size()}};
     if (s.by_vector) arrays.emplace_back(by.data(), by.size());
-    run_on_cpu(program, arrays);
+    run_floats(program, arrays);
     for (size_t c = 0; c < out.size(); c++) {
       float want = s.op == std::string_view("MAX") ? -INFINITY : 0;
       for (size_t r = 0; r < by.size(); r++) {
@@ -71,7 +71,7 @@ TEST(SumRows, AnyOptsComputeTheSame) {
   for (uint64_t seed = 0; seed < 40; seed++) lists.push_back(random_opts(start->program, two, seed));
   for (const Opts& opts : lists) {
     std::vector<float> out(2048);
-    run_on_cpu(lower(with_opts(kernel, opts), two, OptChoice::searched),
+    run_floats(lower(with_opts(kernel, opts), two, OptChoice::searched),
         {{out.data(), out.size()}, {in.data(), in.size()}});
     ASSERT_EQ(out, want) << to_text(opts);
   }

@@ -36,7 +36,7 @@ TEST(FetchAhead, TheNextRowWhileThisOneIsReadAgain) {
 
   const std::vector<float> in = small_integers(32768);
   std::vector<float> out(32768);
-  run_on_cpu(program, {{out.data(), out.size()}, {const_cast<float*>(in.data()), in.size()}});
+  run_floats(program, {{out.data(), out.size()}, {const_cast<float*>(in.data()), in.size()}});
   for (size_t row = 0; row < 64; row++) {
     float sum = 0;
     for (size_t i = 0; i < 512; i++) sum += in[row * 512 + i];

@@ -24,7 +24,7 @@ TEST(Streams, GoToMemoryThatIsAlignedOrNot) {
   std::vector<float> in = small_integers(256), out(300);
   for (size_t offset = 0; offset < 20; offset++) {
     std::ranges::fill(out, 100.0F);
-    run_on_cpu(program, {{out.data() + offset, 256}, {in.data(), 256}});
+    run_floats(program, {{out.data() + offset, 256}, {in.data(), 256}});
     for (size_t i = 0; i < out.size(); i++)
       ASSERT_EQ(out[i], i < offset || i >= offset + 256 ? 100 : in[i - offset] + 1) << i << " at " << offset;
   }

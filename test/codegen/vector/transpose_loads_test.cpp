@@ -22,7 +22,7 @@ TEST(TransposedLoads, AreVectors) {
       const LinearProgram program = lower(kernel, device, OptChoice::best);
       std::vector<float> in(size), out(size);
       for (size_t i = 0; i < size; i++) in[i] = static_cast<float>(i);
-      run_on_cpu(program, {{out.data(), size}, {in.data(), size}});
+      run_floats(program, {{out.data(), size}, {in.data(), size}});
       for (int c = 0; c < columns; c++)
         for (int r = 0; r < rows; r++)
           ASSERT_EQ(out[static_cast<size_t>(c * rows + r)], in[static_cast<size_t>(r * columns + c)])

@@ -2,7 +2,6 @@
 // counter stands in a kernel that sums up.
 #include <gtest/gtest.h>
 
-#include "quern/engine/realize/outputs.h"
 #include "quern/tensor/core/tensor.h"
 #include "test/schedule/run.h"
 
@@ -10,13 +9,8 @@ namespace quern {
 namespace {
 
 int divisions_beside_reduces(const std::vector<Tensor>& tensors) {
-  UOps roots;
-  for (const Tensor& t : tensors) roots.push_back(t.uop());
-  const DeviceSpec spec = cpu_like();
-  const Schedule schedule = make_schedule(outputs_for(roots, Roots::realized, {}).sink,
-                                          [&](const std::string&) -> const DeviceSpec& { return spec; });
   int found = 0;
-  for (const Step& step : schedule.steps) {
+  for (const Step& step : schedule_of(tensors, cpu_like()).steps) {
     if (step.program.op() != Op::SINK || !step.program.ops_below().contains(Op::REDUCE)) continue;
     for (const UOp& u : step.program.toposort())
       found += (u.op() == Op::FLOORDIV || u.op() == Op::FLOORMOD) && !u.src(0).ranges().empty() ? 1 : 0;
