@@ -10,7 +10,7 @@ namespace {
 
 using testing::ElementsAre;
 
-TEST(Gates, GatesCloseLoadsAndStores) {
+TEST(Gates, CloseLoadsAndStores) {
   std::vector<float> out(4, -1), in = counting(2);
   const LinearProgram p = run_in_line(R"(
     %i = where(r0[4] < 2, r0, invalid:index)
@@ -21,7 +21,7 @@ TEST(Gates, GatesCloseLoadsAndStores) {
   EXPECT_EQ(count(p, Op::IF), 1);
 }
 
-TEST(Gates, GatesThatAreNeverOpen) {
+TEST(Gates, ThatAreNeverOpen) {
   std::vector<float> out(4, -1), in = counting(2);
   const LinearProgram p = run_in_line(R"(
     %x = LOAD(INDEX(PARAM(; 1):float32*[2], where(r0[4] < 0, r0, invalid:index)))
