@@ -1,4 +1,4 @@
-// What the compiler asks of a device: what runs at once, and which memory is near. No stage knows a device by
+// What the compiler asks of a device: what runs in parallel, which memory is near. No stage knows a device by
 // name.
 #pragma once
 
@@ -8,7 +8,7 @@
 
 namespace quern {
 
-// What runs at once, from the outermost level inwards. A level of width 1 is one that the device does not
+// What runs in parallel, from the outermost level inwards. A level of width 1 is one that a device does not
 // have.
 struct ParallelLevels {
   int64_t cores = 1;             // or multiprocessors
@@ -73,7 +73,7 @@ struct DeviceSpec {
   bool has_thread_memory() const { return memory.thread_bytes > 0; }
   bool has_group_memory() const { return memory.group_bytes > 0; }
 
-  // How many independent iterations a loop must have to keep the device busy.
+  // How many independent iterations a loop must have to keep the device busy: one for each core.
   int64_t parallel_iterations() const { return parallel.cores; }
 
   // The device as a kernel sees it that one thread runs.
