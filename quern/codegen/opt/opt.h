@@ -28,8 +28,8 @@ enum class OptKind : uint8_t {
 
 // UPCAST(0, 8): of loop 0, 8 neighbouring steps are done together. Loops are numbered in the order of
 // `Loops`: those over outputs first, outermost first, then those of reduces, then those that only fill near
-// memory. A number stands for what is left of its loop. An amount of 0 is all of it. Of SWAP the amount is the
-// other loop, of PACK the argument that is copied.
+// memory. A number stands for what is left of its loop. An amount of 0 is all of it. Of SWAP the amount is
+// the other loop, of PACK the argument that is copied.
 struct Opt {
   OptKind kind = OptKind::UPCAST;
   int64_t axis = 0, amount = 0;
