@@ -40,15 +40,15 @@ std::vector<Ints> loops(const UOp& program) {
 }
 std::vector<Ints> parted(const UOp& k) { return loops(sums_in_parts(to_addresses(k))); }
 
-using Loops = std::vector<Ints>;
+using LoopSizes = std::vector<Ints>;
 
 TEST(SumParts, AsManyPartsAsStepsInAPart) {
-  EXPECT_EQ(parted(kernel(10000, kSum)), (Loops{{100}, {100}}));
-  EXPECT_EQ(parted(kernel(1600, kSum)), (Loops{{64}, {25}})) << "but no short parts";
-  EXPECT_EQ(parted(kernel(250, kSum)), (Loops{{250}})) << "it is not long";
-  EXPECT_EQ(parted(kernel(10007, kSum)), (Loops{{10007}})) << "a prime";
-  EXPECT_EQ(parted(kernel(10000, kSum, "int32")), (Loops{{10000}})) << "nothing is lost";
-  EXPECT_EQ(parted(kernel(10000, "REDUCE(%x, r1; {op: MAX})")), (Loops{{10000}})) << "nothing is lost";
+  EXPECT_EQ(parted(kernel(10000, kSum)), (LoopSizes{{100}, {100}}));
+  EXPECT_EQ(parted(kernel(1600, kSum)), (LoopSizes{{64}, {25}})) << "but no short parts";
+  EXPECT_EQ(parted(kernel(250, kSum)), (LoopSizes{{250}})) << "it is not long";
+  EXPECT_EQ(parted(kernel(10007, kSum)), (LoopSizes{{10007}})) << "a prime";
+  EXPECT_EQ(parted(kernel(10000, kSum, "int32")), (LoopSizes{{10000}})) << "nothing is lost";
+  EXPECT_EQ(parted(kernel(10000, "REDUCE(%x, r1; {op: MAX})")), (LoopSizes{{10000}})) << "nothing is lost";
 }
 
 TEST(SumParts, OfSeveralLoopsTheInnerOnes) {
@@ -56,14 +56,14 @@ TEST(SumParts, OfSeveralLoopsTheInnerOnes) {
       "%x = INDEX(PARAM(; 1):float32*[819200], r0[32] * 400 + r1[64, REDUCE] * 12800 + r2[25, REDUCE] * 16 + "
       "r3[16, REDUCE]):float32\n"
       "SINK(END(STORE(INDEX(PARAM(; 0):float32*[32], r0), REDUCE(%x, r1, r2, r3; {op: ADD})), r0))");
-  EXPECT_EQ(parted(k), (Loops{{25, 16}, {64}}));
+  EXPECT_EQ(parted(k), (LoopSizes{{25, 16}, {64}}));
   const Memory want = by_interp(k);
   EXPECT_EQ(in_line(k, lower(k, Device::get("CPU").spec(), OptChoice::best)), want);
 }
 
 TEST(SumParts, WhatIsInTheSameLoopStaysThere) {
   EXPECT_EQ(parted(kernel(10000, "REDUCE(%x, r1; {op: ADD}) + REDUCE(%x, r1; {op: MAX})")),
-            (Loops{{100}, {100}, {100}, {100}}));
+            (LoopSizes{{100}, {100}, {100}, {100}}));
   const UOp inner = parse(
       "%x = INDEX(PARAM(; 1):float32*[1000000], r1[1000, REDUCE] * 1000 + r2[1000, REDUCE]):float32\n"
       "%y = REDUCE(%x, r1, r2; {op: ADD}) + REDUCE(INDEX(PARAM(; 2):float32*[1000], r1):float32, r1; {op: "
