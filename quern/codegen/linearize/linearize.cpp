@@ -56,7 +56,7 @@ class Linearizer {
     }
   }
 
-  // The innermost of the loops over open ranges. All of them must lie in each other.
+  // The deepest of the loops over open ranges. All of them must lie in each other.
   Region& home_of(const UOp& u) {
     Region* home = &root_;
     for (const UOp& r : u.ranges()) {
