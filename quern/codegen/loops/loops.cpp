@@ -20,11 +20,6 @@ int64_t divisions_below(const UOp& u) {
   return count;
 }
 
-size_t first_closed(const UOp& u) {
-  if (u.op() != Op::REDUCE || u.arg().reduce().op != Op::NOOP) return 1;
-  return 2 * static_cast<size_t>(u.arg().reduce().states) + 1;
-}
-
 // Two loops of one END or REDUCE, and what becomes of their body when they are one. Only what is computed in
 // these loops is looked at.
 class Joining {
@@ -189,6 +184,11 @@ UOp spread_over_threads(const UOp& program, const DeviceSpec& spec) {
     }
     return u.with_src(now);
   });
+}
+
+size_t first_closed(const UOp& loop) {
+  if (loop.op() != Op::REDUCE || loop.arg().reduce().op != Op::NOOP) return 1;
+  return 2 * static_cast<size_t>(loop.arg().reduce().states) + 1;
 }
 
 UOp simplify_loops(const UOp& program, OpSet of) {

@@ -6,6 +6,31 @@
 
 namespace quern {
 
+// Where the ranges begin among the sources of an END or a REDUCE.
+size_t first_closed(const UOp& loop);
+
+// A loop that indices take apart, as r / 32 and r % 32, becomes two loops, so that they are affine in both.
+//
+// Pass "cut at divisions":
+//   %x = LOAD(INDEX(PARAM(; 1):float32*[128], r0[128])) * LOAD(INDEX(PARAM(; 2):float32*[4], r0 // 32))
+//   SINK(END(STORE(INDEX(PARAM(; 0):float32*[128], r0), %x), r0))
+//   ->
+//   %0 = r0[4] * 32 + r1[32]
+//   %1 = LOAD(INDEX(PARAM(; 1):float32*[128], %0)) * LOAD(INDEX(PARAM(; 2):float32*[4], r0))
+//   SINK(END(STORE(INDEX(PARAM(; 0):float32*[128], %0), %1), r0, r1))
+UOp cut_at_divisions(const UOp& program);
+
+// So does a loop of which gates tell a few equal parts apart, as the halves of what two tensors were joined to:
+// in each part they are open or closed.
+//
+// Pass "cut at gates":
+//   %x = where(r0[64] < 32, LOAD(INDEX(PARAM(; 1):float32*[32], r0 % 32)), 1.0)
+//   SINK(END(STORE(INDEX(PARAM(; 0):float32*[64], r0), %x), r0))
+//   ->
+//   %0 = where(r0[2] < 1, LOAD(INDEX(PARAM(; 1):float32*[32], r1[32])), 1.0)
+//   SINK(END(STORE(INDEX(PARAM(; 0):float32*[64], r0 * 32 + r1), %0), r0, r1))
+UOp cut_at_gates(const UOp& program);
+
 // Loops that are used as one become one. Only the loops of these nodes are looked at.
 //
 // Pass "merge loops":

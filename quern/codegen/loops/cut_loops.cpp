@@ -1,0 +1,92 @@
+// Loops that become two, because indices or gates tell their steps apart.
+#include <algorithm>
+#include <optional>
+
+#include "quern/codegen/analysis/rebuild.h"
+#include "quern/codegen/loops/loops.h"
+
+namespace quern {
+namespace {
+
+constexpr int64_t kFewParts = 4;  // that gates may tell apart: they are unrolled
+
+// A loop, and how many of its steps the inner one of its two loops has.
+struct LoopCut {
+  UOp range;
+  int64_t inner = 0;
+};
+
+std::optional<LoopCut> cut_at(const UOp& range, const UOp& at, int64_t more = 0) {
+  if (range.op() != Op::RANGE || !range.src(0).is_int_const() || !at.is_int_const()) return {};
+  const AxisKind kind = range.arg().range().kind;
+  if (kind != AxisKind::LOOP && kind != AxisKind::GLOBAL && kind != AxisKind::REDUCE) return {};
+  const wide steps = range.src(0).int_value(), inner = at.int_value() + more;
+  if (inner <= 1 || inner >= steps || steps % inner != 0) return {};
+  return LoopCut{range, static_cast<int64_t>(inner)};
+}
+
+std::optional<LoopCut> of_division(const UOp& u) {
+  if (u.op() != Op::FLOORDIV && u.op() != Op::FLOORMOD) return {};
+  return cut_at(u.src(0), u.src(1));
+}
+
+std::optional<LoopCut> of_gate(const UOp& u) {
+  if (u.op() != Op::CMPLT) return {};
+  std::optional<LoopCut> cut = cut_at(u.src(0), u.src(1));
+  if (!cut) cut = cut_at(u.src(1), u.src(0), 1);
+  if (cut && static_cast<int64_t>(cut->range.src(0).int_value()) / cut->inner > kFewParts) cut.reset();
+  return cut;
+}
+
+// Of the first loop that has one, the one with the fewest steps inside.
+template <class CutOf>
+std::optional<LoopCut> next_cut(const UOp& program, const CutOf& cut_of) {
+  std::optional<LoopCut> found;
+  walk(program, [&](const UOp& u) {
+    const std::optional<LoopCut> cut = cut_of(u);
+    if (cut && (!found || (same(cut->range, found->range) && cut->inner < found->inner))) found = cut;
+  });
+  return found;
+}
+
+// Loops are in the order of their numbers: those behind the loop that is cut get the next ones.
+UOp with_cut(const UOp& program, const LoopCut& cut) {
+  const int64_t id = cut.range.arg().range().id;
+  const AxisKind kind = cut.range.arg().range().kind;
+  const UOp outer = UOp::range(static_cast<int64_t>(cut.range.src(0).int_value()) / cut.inner, id, kind);
+  const UOp inner = UOp::range(cut.inner, id + 1, kind);
+  const UOp both = outer * cut.inner + inner;
+  return rebuild(program, [&](const UOp& u, const UOps& sources) -> UOp {
+    if (same(u, cut.range)) return both;
+    if (u.op() == Op::RANGE && u.arg().range().id > id)
+      return UOp::make(Op::RANGE, u.dtype(), sources, RangeArg{u.arg().range().id + 1, u.arg().range().kind});
+    if (u.op() != Op::END && u.op() != Op::REDUCE) return {};
+    UOps now;
+    for (size_t k = 0; k < sources.size(); k++) {
+      const bool closes = k >= first_closed(u) && same(u.src(k), cut.range);
+      now.push_back(closes ? outer : sources[k]);
+      if (closes) now.push_back(inner);
+    }
+    return u.with_src(now);
+  }).simplify();
+}
+
+template <class CutOf>
+UOp with_all_cuts(UOp program, const CutOf& cut_of) {
+  while (const std::optional<LoopCut> cut = next_cut(program, cut_of)) program = with_cut(program, *cut);
+  return program;
+}
+
+}  // namespace
+
+UOp cut_at_divisions(const UOp& program) {
+  if ((program.ops_below() & OpSet{Op::FLOORDIV, Op::FLOORMOD}).empty()) return program;
+  return with_all_cuts(program, of_division);
+}
+
+UOp cut_at_gates(const UOp& program) {
+  if (!program.ops_below().contains(Op::CMPLT)) return program;
+  return with_all_cuts(program, of_gate);
+}
+
+}  // namespace quern
