@@ -15,7 +15,7 @@ constexpr int64_t kWay = 4096;  // bytes of a cache after which its sets come ag
 constexpr double kWays = 12;
 constexpr double kOften = 256;      // as expand has it
 constexpr double kNear = 8;         // elements between steps that the compiler still makes vectors of
-constexpr double kUnrolled = 8;     // steps of a loop that it unrolls
+constexpr double kShort = 8;        // steps of a loop that it leaves as it is
 constexpr double kFar = 4096;       // bytes of a page: steps so far apart wait for the table of pages
 constexpr double kPages = 64;       // that are at hand
 constexpr double kStreams = 4;      // places that are written in turn
@@ -130,8 +130,8 @@ class Pricing {
     return found;
   }
 
-  // Where no opt asked for lanes the compiler of the backend makes some: along an innermost loop, beyond
-  // those that are so short that it unrolls them, if steps are near in memory and do not wait for each other.
+  // Where no opt asked for lanes the compiler of the backend makes some: along an innermost loop that is not
+  // short, if steps are near in memory and do not wait for each other.
   void find_vectorized() {
     LoopSet refused = 0, reduced = 0;
     for (const Reduction& r : kernel_.reductions) reduced |= r.closed;
@@ -147,8 +147,7 @@ class Pricing {
       for (size_t d = levels_.size(); d-- > 0;) {
         const Level& l = levels_[d];
         if (l.at_once || !has(nest, l.loop)) continue;
-        if (l.count <= kUnrolled && (nest & ~bit(l.loop)) != 0) continue;
-        (is_innermost ? vectorized_ : refused) |= bit(l.loop);
+        (is_innermost && l.count > kShort ? vectorized_ : refused) |= bit(l.loop);
         is_innermost = false;
       }
     }
@@ -238,8 +237,7 @@ class Pricing {
         const double rounds =
             has(vectorized_, l.loop) ? std::max(1.0, l.count / static_cast<double>(width())) : l.count;
         const std::pair<size_t, LoopSet> level{d, outside};
-        const bool is_unrolled = l.count <= kUnrolled && (nest & vectorized_) != 0;
-        if (!is_unrolled && std::ranges::find(counted, level) == counted.end()) {
+        if (std::ranges::find(counted, level) == counted.end()) {
           counted.push_back(level);
           cycles += entered * 4 + entered * rounds;
         }
@@ -265,10 +263,11 @@ class Pricing {
     if (has(gated, i)) return {n, 6 * n + branches};
     if (a.strides[i] == 0) return {1, 1 + branches};
     if (!a.strides[i]) return {n, 5 * n + branches};
-    if (has(vectorized_, i)) {  // whole vectors, of which lanes are picked
+    if (has(vectorized_, i)) {  // whole vectors, of which lanes are picked; nothing is stored that has gaps
       double apart = distance(a, i);
       for (const Level& l : levels_)
-        if (l.loop != i && a.strides[l.loop] == 1) apart = std::max(1.0, apart / l.count);
+        if (l.at_once && l.loop != i && a.strides[l.loop] == 1) apart = std::max(1.0, apart / l.count);
+      if (a.is_store && apart > 1) return {n, 2 * n};
       return {each * apart, 2 * each * apart};
     }
     // squares are transposed in registers

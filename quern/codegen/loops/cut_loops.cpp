@@ -9,6 +9,7 @@ namespace quern {
 namespace {
 
 constexpr int64_t kFewParts = 4;  // that gates may tell apart: they are unrolled
+constexpr int64_t kShort = 16;    // steps of a loop over outputs that are too few to be lanes
 
 // A loop, and how many of its steps the inner one of its two loops has.
 struct LoopCut {
@@ -22,6 +23,7 @@ std::optional<LoopCut> cut_at(const UOp& range, const UOp& at, int64_t more = 0)
   if (kind != AxisKind::LOOP && kind != AxisKind::GLOBAL && kind != AxisKind::REDUCE) return {};
   const wide steps = range.src(0).int_value(), inner = at.int_value() + more;
   if (inner <= 1 || inner >= steps || steps % inner != 0) return {};
+  if (kind != AxisKind::REDUCE && inner < kShort) return {};
   return LoopCut{range, static_cast<int64_t>(inner)};
 }
 

@@ -9,7 +9,8 @@ namespace quern {
 // Where the ranges begin among the sources of an END or a REDUCE.
 size_t first_closed(const UOp& loop);
 
-// A loop that indices take apart, as r / 32 and r % 32, becomes two loops, so that they are affine in both.
+// A loop that indices take apart, as r / 32 and r % 32, becomes two loops, so that they are affine in both. A
+// loop over outputs does not, if the inner one were too short to be lanes.
 //
 // Pass "cut at divisions":
 //   %x = LOAD(INDEX(PARAM(; 1):float32*[128], r0[128])) * LOAD(INDEX(PARAM(; 2):float32*[4], r0 // 32))
