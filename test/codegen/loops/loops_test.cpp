@@ -1,4 +1,5 @@
 // Loops that are put together or apart, and REDUCEs as loops over registers.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -27,6 +28,40 @@ TEST(Loops, LoopsThatAreUsedAsOneAreOne) {
       "r0):float32), r0, r1))",
       out, in);
   EXPECT_EQ(count(transposed, Op::RANGE), 2);
+}
+
+// Weights in blocks of 32, each with a scale, times a vector; the blocks' halves are those of nibbles.
+TEST(Loops, LoopsAreCutWhereIndicesAndGatesTakeThemApart) {
+  std::vector<float> out(1), weights = counting(64), scales = counting(4), x(128, 2);
+  const LinearProgram p = run_in_line(R"(
+    %low = INDEX(PARAM(; 1):float32*[64], r0[128, REDUCE] // 32 * 16 + r0 % 16):float32
+    %w = where(r0 % 32 < 16, %low, %low * 3.0)
+    %s = INDEX(PARAM(; 2):float32*[4], r0 // 32):float32
+    %y = REDUCE(%w * %s * INDEX(PARAM(; 3):float32*[128], r0):float32, r0; {op: ADD})
+    SINK(STORE(INDEX(PARAM(; 0):float32*[1], 0), %y)))",
+                                      out, weights, scales, x);
+  EXPECT_EQ(count(p, Op::RANGE), 3);
+  EXPECT_EQ(count(p, Op::FLOORDIV) + count(p, Op::FLOORMOD) + count(p, Op::AND) + count(p, Op::SHR), 0);
+  float expected = 0;
+  for (size_t i = 0; i < 64; i++) expected += weights[i] * scales[i / 16] * (2 + 3 * 2);
+  EXPECT_THAT(out, ElementsAre(expected));
+}
+
+TEST(Loops, LoopsAreNotCutIntoUnequalOrManyOrShortParts) {
+  std::vector<float> out(60), in = counting(60);
+  const auto loops = [&](const std::string& index) {
+    return count(run_in_line(fmt::format("SINK(END(STORE(INDEX(PARAM(; 0):float32*[60], r0[60]), INDEX(PARAM(; "
+                                         "1):float32*[60], {}):float32), r0))",
+                                         index),
+                             out, in),
+                 Op::RANGE);
+  };
+  EXPECT_EQ(loops("r0 // 20 + r0 % 20"), 2);
+  EXPECT_EQ(loops("r0 // 7"), 1);                         // 7 does not divide 60
+  EXPECT_EQ(loops("r0 // 2 + r0 % 2"), 1);                // lanes along 2 steps are no lanes
+  EXPECT_EQ(loops("where(r0 < 20, 20 - r0, r0)"), 2);     // a third and the others
+  EXPECT_EQ(loops("where(r0 < 25, 25 - r0, r0)"), 1);     // parts that differ
+  EXPECT_EQ(loops("where(r0 < 10, 10 - r0, r0)"), 1);     // parts that are many
 }
 
 TEST(Loops, AccumulationsOverOneRangeAreOneLoopUnlessOneNeedsTheOther) {
