@@ -238,17 +238,7 @@ void bind_movement(TensorClass& tensor) {
       "The parts along an axis, without it.");
   tensor.def("narrow", &Tensor::narrow, "dim"_a, "start"_a, "length"_a,
              "So many elements of an axis, from one on.");
-  tensor.def(
-      "select",
-      [](const Tensor& x, int64_t dim, int64_t index) {
-        const int64_t axis = detail::resolve_axis("select", dim, x.ndim());
-        const int64_t n = x.size(axis).value();
-        if (index < -n || index >= n)
-          throw IndexError("select: index " + std::to_string(index) + " of axis " + std::to_string(dim) +
-                           ", which has " + std::to_string(n) + " elements");
-        return x.narrow(axis, index, 1).squeeze(axis);
-      },
-      "dim"_a, "index"_a, "What is at one place of an axis, without it.");
+  tensor.def("select", &Tensor::select, "dim"_a, "index"_a, "What is at one place of an axis, without it.");
   tensor.def("pixel_shuffle", &Tensor::pixel_shuffle, "upscale_factor"_a,
              "Channels as pixels: (c * f * f, h, w) becomes (c, h * f, w * f).");
   tensor.def("pixel_unshuffle", &Tensor::pixel_unshuffle, "downscale_factor"_a,

@@ -45,6 +45,8 @@ TEST_F(Names, Shape) {
   EXPECT_EQ(differs(a.view_as(m), {1, 2, 3, 4, 5, 6}), "");
   EXPECT_EQ(differs(a.reshape_as(m), {1, 2, 3, 4, 5, 6}), "");
   EXPECT_EQ(differs(a.unbind(1)[2], {3, 6}), "");
+  EXPECT_EQ(differs(a.select(1, -1), {3, 6}), "");
+  EXPECT_EQ(differs(a(Slice{1}).select(0, 0), {4, 5, 6}), "");  // of a view, too
   EXPECT_EQ(differs(a.narrow(1, -2, 2), {2, 3, 5, 6}), "");
   EXPECT_EQ(differs(Tensor::hstack({a, b}), {1, 2, 3, 0.5, -1, 2, 4, 5, 6, 0, 3, -2}), "");
   EXPECT_EQ(differs(Tensor::vstack({v, a}), {1, -2, 3, 1, 2, 3, 4, 5, 6}), "");
@@ -126,6 +128,9 @@ TEST_F(Names, WhatDoesNotFitIsRefused) {
   EXPECT_THROW((void)a.tensordot(b, {0}, {1}), ShapeError);
   EXPECT_THROW((void)a.narrow(1, 2, 2), IndexError);
   EXPECT_THROW((void)a.movedim(0, 5), AxisError);
+  EXPECT_THROW((void)a.select(2, 0), AxisError);
+  EXPECT_THROW((void)a.select(1, 3), IndexError);
+  EXPECT_THROW((void)a.select(1, -4), IndexError);
   EXPECT_THROW((void)a.kthvalue(4), ValueError);
   EXPECT_THROW((void)a.quantile(1.5), ValueError);
   EXPECT_THROW((void)a.pixel_shuffle(2), ShapeError);

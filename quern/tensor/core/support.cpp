@@ -260,7 +260,7 @@ std::pair<Tensor, Tensor> matched(const char* who, const Operand& a, const Opera
 
 Tensor apply(Op op, const Tensor& a) { return Tensor(UOp::alu(op, {a.uop()})); }
 Tensor apply(Op op, const Tensor& a, const Tensor& b) { return Tensor(UOp::alu(op, {a.uop(), b.uop()})); }
-Tensor select(const Tensor& condition, const Tensor& yes, const Tensor& no) {
+Tensor if_else(const Tensor& condition, const Tensor& yes, const Tensor& no) {
   return Tensor(UOp::alu(Op::WHERE, {condition.uop(), yes.uop(), no.uop()}));
 }
 Tensor rarely(const Tensor& condition, const Tensor& yes, const Tensor& no) {

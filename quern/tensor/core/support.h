@@ -55,7 +55,7 @@ Tensor to_write(const char* who, const Operand& value, DType dtype, const Shape&
 std::pair<Tensor, Tensor> matched(const char* who, const Operand& a, const Operand& b);
 Tensor apply(Op op, const Tensor& a);
 Tensor apply(Op op, const Tensor& a, const Tensor& b);  // of one dtype and shape
-Tensor select(const Tensor& condition, const Tensor& yes, const Tensor& no);
+Tensor if_else(const Tensor& condition, const Tensor& yes, const Tensor& no);
 // The same, where the condition seldom holds: what only `yes` needs may be computed in a branch.
 Tensor rarely(const Tensor& condition, const Tensor& yes, const Tensor& no);
 Tensor binary(const char* who, Op op, const Operand& a, const Operand& b);

@@ -10,7 +10,7 @@
 namespace quern {
 namespace {
 
-using detail::select;
+using detail::if_else;
 
 // Very short axes are sorted by counting, for each element, those that come before it; others digit by digit
 // (sort_kernel.h). What no kernel can be made for, longer axes of it by a bitonic network.
@@ -83,8 +83,8 @@ Sorted by_network(const Tensor& x, bool descending) {
     const Tensor i_pad = i.ge(count), j_pad = j.ge(count);
     const Tensor by_value = comes_before(b, j, a, i, descending);
     const Tensor swap = (i_pad & j_pad.logical_not()) | (i_pad.eq(j_pad) & by_value);
-    values = joined(select(swap, b, a), select(swap, a, b), mirrored, shape).contiguous();
-    places = joined(select(swap, j, i), select(swap, i, j), mirrored, shape).contiguous();
+    values = joined(if_else(swap, b, a), if_else(swap, a, b), mirrored, shape).contiguous();
+    places = joined(if_else(swap, j, i), if_else(swap, i, j), mirrored, shape).contiguous();
   };
   for (int64_t block = 2; block <= full; block *= 2) {
     step(block / 2, true);  // two sorted runs, one of them backwards

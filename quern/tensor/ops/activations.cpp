@@ -9,14 +9,14 @@
 
 namespace quern {
 
-using detail::in_wide_float, detail::like, detail::select;
+using detail::in_wide_float, detail::like, detail::if_else;
 
 namespace {
 // The sigmoid of x, if t is x log2(e), times `factor`. Both of its forms use exp(-|x|), which does not
 // overflow: 1 / (1 + e) and e / (1 + e).
 Tensor scaled_sigmoid(const Tensor& t, const Tensor& factor) {
-  const Tensor e = detail::apply(Op::EXP2, select(t.lt(t.neg()), t, t.neg()));
-  return select(t.lt(0), e, like(e, 1)) * factor * (e + 1).reciprocal();
+  const Tensor e = detail::apply(Op::EXP2, if_else(t.lt(t.neg()), t, t.neg()));
+  return if_else(t.lt(0), e, like(e, 1)) * factor * (e + 1).reciprocal();
 }
 
 // x Phi(x) in float32: Phi(-|x|) is 2^p(|x|), to 1e-5 of it up to 5.5, and 0 from 14 on.
@@ -24,10 +24,10 @@ Tensor float_gelu(const Tensor& x) {
   static constexpr std::array p = {-0.9999999969,    -1.151104325,    -0.4592215076,    -0.05243193484,
                                    0.006919457379,   3.614810076e-05, -0.0003049431684, 8.641648307e-05,
                                    -1.317768771e-05, 1.11598972e-06,  -4.100679428e-08};
-  const Tensor size = select(x.lt(0), x.neg(), x),
-               log = detail::polynomial(select(size.gt(14), like(x, 14), size), p);
-  const Tensor below = detail::apply(Op::EXP2, select(log.gt(0), like(x, 0), log));
-  return x * select(x.lt(0), below, 1 - below);
+  const Tensor size = if_else(x.lt(0), x.neg(), x),
+               log = detail::polynomial(if_else(size.gt(14), like(x, 14), size), p);
+  const Tensor below = detail::apply(Op::EXP2, if_else(log.gt(0), like(x, 0), log));
+  return x * if_else(x.lt(0), below, 1 - below);
 }
 }  // namespace
 
@@ -41,8 +41,8 @@ Tensor Tensor::softplus(double beta) const {
   if (!(beta > 0) || !std::isfinite(beta))
     throw ValueError(fmt::format("softplus: beta is {}; it must be positive", beta));
   return in_wide_float(*this, [&](const Tensor& x) {
-    const Tensor scaled = x * beta, size = select(scaled.lt(0), scaled.neg(), scaled);
-    const Tensor positive = select(scaled.lt(0), like(x, 0), scaled);
+    const Tensor scaled = x * beta, size = if_else(scaled.lt(0), scaled.neg(), scaled);
+    const Tensor positive = if_else(scaled.lt(0), like(x, 0), scaled);
     return (positive + size.neg().exp().log1p()) / beta;
   });
 }
@@ -50,7 +50,7 @@ Tensor Tensor::logsigmoid() const {
   return in_wide_float(*this, [](const Tensor& x) { return x.neg().softplus().neg(); });
 }
 
-Tensor Tensor::relu() const { return select(le(0), like(*this, 0), *this); }
+Tensor Tensor::relu() const { return if_else(le(0), like(*this, 0), *this); }
 Tensor Tensor::relu6() const { return relu().clamp_max(6); }
 Tensor Tensor::hardtanh(double min, double max) const {
   if (min > max)
@@ -58,7 +58,7 @@ Tensor Tensor::hardtanh(double min, double max) const {
   return clamp(min, max);
 }
 Tensor Tensor::leaky_relu(double slope) const {
-  return in_wide_float(*this, [&](const Tensor& x) { return select(x.lt(0), x * slope, x); });
+  return in_wide_float(*this, [&](const Tensor& x) { return if_else(x.lt(0), x * slope, x); });
 }
 
 namespace {
@@ -66,7 +66,7 @@ namespace {
 // does not overflow; at 0 the gradient is that from below.
 Tensor exponential_below(const Tensor& x, double alpha, double scale) {
   const Tensor positive = x.gt(0);
-  return select(positive, x, (select(positive, like(x, 0), x) / scale).expm1() * alpha);
+  return if_else(positive, x, (if_else(positive, like(x, 0), x) / scale).expm1() * alpha);
 }
 }  // namespace
 
@@ -104,7 +104,7 @@ Tensor Tensor::mish() const {
   return in_wide_float(*this, [](const Tensor& x) { return x * x.clamp_max(100).softplus().tanh(); });
 }
 Tensor Tensor::softsign() const {
-  return in_wide_float(*this, [](const Tensor& x) { return x / (select(x.lt(0), x.neg(), x) + 1); });
+  return in_wide_float(*this, [](const Tensor& x) { return x / (if_else(x.lt(0), x.neg(), x) + 1); });
 }
 Tensor Tensor::hardsigmoid() const {
   return in_wide_float(*this, [](const Tensor& x) { return (x / 6 + 0.5).relu().clamp_max(1); });

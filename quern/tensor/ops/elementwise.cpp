@@ -11,7 +11,7 @@
 namespace quern {
 
 using detail::apply, detail::binary, detail::is_double, detail::like, detail::matched, detail::multiply_add,
-    detail::rarely, detail::select;
+    detail::rarely, detail::if_else;
 
 namespace {
 
@@ -74,7 +74,7 @@ Tensor compared_mixed(const char* who, Op op, const Tensor& with_sign, const Ten
   const Tensor both = swapped ? apply(op, y, bits) : apply(op, bits, y);
   const bool below = op == Op::CMPNE || (op != Op::CMPEQ && !swapped);  // the answer where x is below 0
   const Tensor negative = apply(Op::CMPLT, x, zero);
-  return select(negative, detail::number(below, dtypes::bool_, shape), both);
+  return if_else(negative, detail::number(below, dtypes::bool_, shape), both);
 }
 
 // An integer that the dtype of a tensor cannot hold is on one side of all its elements.
@@ -133,7 +133,7 @@ Tensor brought_near(const Tensor& x, const Tensor& y, const Rounds& rounds) {
         multiply_add(apply(Op::TRUNC, apply(Op::FDIV, rest.detach(), divisor.detach())).neg(), divisor, rest);
   };
   if (rounds.shifted > 0) {
-    const Tensor shifted = y * select(y.abs().lt(1), like(y, std::ldexp(1.0, rounds.shift)), like(y, 1));
+    const Tensor shifted = y * if_else(y.abs().lt(1), like(y, std::ldexp(1.0, rounds.shift)), like(y, 1));
     for (int i = 0; i < rounds.shifted; i++) take_off(shifted);
   }
   for (int i = 0; i < rounds.plain; i++) take_off(y);
@@ -159,12 +159,12 @@ struct Division {
 Division divided(const Tensor& x, const Tensor& y, const Tensor& sign) {
   const Tensor size = y.abs(), zero = like(x, 0), one = like(x, 1);
   const Tensor q = apply(Op::TRUNC, apply(Op::FDIV, x, y)), r = multiply_add(q.neg(), y, x);
-  const Tensor step = select(sign.lt(0) ^ y.lt(0), one.neg(), one),
-               part = select(sign.lt(0), size.neg(), size);
+  const Tensor step = if_else(sign.lt(0) ^ y.lt(0), one.neg(), one),
+               part = if_else(sign.lt(0), size.neg(), size);
   const Tensor too_far = (sign.lt(0) & r.gt(0)) | (sign.gt(0) & r.lt(0));
-  const Tensor back = select(too_far, r + part, r), short_of = back.abs().ge(size);
-  return {q - select(too_far, step, zero) + select(short_of, step, zero),
-          select(short_of, back - part, back)};
+  const Tensor back = if_else(too_far, r + part, r), short_of = back.abs().ge(size);
+  return {q - if_else(too_far, step, zero) + if_else(short_of, step, zero),
+          if_else(short_of, back - part, back)};
 }
 
 Tensor float_fmod(const Tensor& x, const Tensor& y, const Rounds& rounds) {
@@ -180,24 +180,24 @@ Tensor float_fmod(const Tensor& x, const Tensor& y, const Rounds& rounds) {
   const Tensor known = rest.abs().lt(y.abs()) | y.isnan();
   const Tensor zero =
       (rest.neg() + none.neg()).neg();  // the rest, with that sign; its slopes are those of a rest
-  const Tensor r = select(known, select(rest.ne(0), rest, zero), none);
-  return select(is_infinite(y) & x.isfinite(), x, select(y.eq(0), like(x, std::nan("")), r));
+  const Tensor r = if_else(known, if_else(rest.ne(0), rest, zero), none);
+  return if_else(is_infinite(y) & x.isfinite(), x, if_else(y.eq(0), like(x, std::nan("")), r));
 }
 
 Tensor float_mod(const Tensor& x, const Tensor& y, const Rounds& rounds) {
   const Tensor r = float_fmod(x, y, rounds);
   const Tensor other_side = r.ne(0) & (r.lt(0) ^ y.lt(0));
-  return select(other_side, r + y, r);
+  return if_else(other_side, r + y, r);
 }
 
 // An infinite divisor leaves 0, or -1 where the signs differ. From 2^24 on (float64: 2^53) floats are whole.
 Tensor float_floordiv(const Tensor& x, const Tensor& y, const Rounds& /*rounds*/) {
   const Division d = divided(x, y, x);
   const Tensor zero = like(x, 0), one = like(x, 1), differ = x.lt(0) ^ y.lt(0), ratio = apply(Op::FDIV, x, y);
-  const Tensor finite = select(ratio.abs().ge(is_double(x) ? 0x1p53 : 0x1p24), apply(Op::TRUNC, ratio),
-                               d.quotient - select(differ & d.rest.ne(0), one, zero));
-  const Tensor beyond = select(differ & x.ne(0), one.neg(), zero);
-  return select(y.eq(0) | x.isfinite().logical_not(), ratio, select(is_infinite(y), beyond, finite));
+  const Tensor finite = if_else(ratio.abs().ge(is_double(x) ? 0x1p53 : 0x1p24), apply(Op::TRUNC, ratio),
+                               d.quotient - if_else(differ & d.rest.ne(0), one, zero));
+  const Tensor beyond = if_else(differ & x.ne(0), one.neg(), zero);
+  return if_else(y.eq(0) | x.isfinite().logical_not(), ratio, if_else(is_infinite(y), beyond, finite));
 }
 Tensor float_truncdiv(const Tensor& x, const Tensor& y, const Rounds& /*rounds*/) {
   return apply(Op::TRUNC, apply(Op::FDIV, x, y));
@@ -271,7 +271,7 @@ Tensor Tensor::where(const Operand& yes, const Operand& no) const {
   const auto [x, y] = matched("where", yes, no);
   const Shape shape = detail::broadcast_shape("where", {*this, x, y});
   detail::check_same_device("where", {*this, x, y});
-  return select(detail::broadcast_to("where", *this, shape), detail::broadcast_to("where", x, shape),
+  return if_else(detail::broadcast_to("where", *this, shape), detail::broadcast_to("where", x, shape),
                 detail::broadcast_to("where", y, shape));
 }
 
@@ -289,11 +289,11 @@ Tensor Tensor::lerp(const Tensor& end, const Operand& weight) const {
 // A value at a bound is its own, and so is the gradient there, which maximum() and minimum() would halve.
 Tensor Tensor::clamp_min(const Operand& min) const {
   const auto [x, least] = matched("clamp", *this, min);
-  return select(x.lt(least) | least.isnan(), least, x);
+  return if_else(x.lt(least) | least.isnan(), least, x);
 }
 Tensor Tensor::clamp_max(const Operand& max) const {
   const auto [x, most] = matched("clamp", *this, max);
-  return select(x.gt(most) | most.isnan(), most, x);
+  return if_else(x.gt(most) | most.isnan(), most, x);
 }
 Tensor Tensor::clamp(const Operand& min, const Operand& max) const { return clamp_min(min).clamp_max(max); }
 
@@ -314,9 +314,9 @@ Tensor Tensor::abs() const {
 Tensor Tensor::sign() const {
   if (dtype().is_bool()) return detail::own_value(*this);
   const Tensor zero = like(*this, 0), one = like(*this, 1);
-  if (dtype().is_unsigned()) return select(eq(0), zero, one);
-  const Tensor sign = select(lt(0), one.neg(), select(gt(0), one, zero));
-  return dtype().is_float() ? select(isnan(), *this, sign) : sign;
+  if (dtype().is_unsigned()) return if_else(eq(0), zero, one);
+  const Tensor sign = if_else(lt(0), one.neg(), if_else(gt(0), one, zero));
+  return dtype().is_float() ? if_else(isnan(), *this, sign) : sign;
 }
 
 Tensor Tensor::copysign(const Operand& other) const {
@@ -325,7 +325,7 @@ Tensor Tensor::copysign(const Operand& other) const {
   // The sign of a zero shows in its reciprocal, where the type has an infinity.
   const Tensor infinite = y.dtype().bits() < 32 ? y.cast(dtypes::float32) : y;
   const Tensor negative = y.lt(0) | (y.eq(0) & apply(Op::RECIP, infinite).lt(0));
-  return select(negative, x.abs().neg(), x.abs());
+  return if_else(negative, x.abs().neg(), x.abs());
 }
 
 Tensor Tensor::square() const { return *this * *this; }
@@ -341,21 +341,21 @@ Tensor Tensor::trunc() const {
 Tensor Tensor::floor() const {
   if (!dtype().is_float()) return detail::own_value(*this);
   const Tensor whole = trunc();
-  return select(lt(whole), whole - 1, whole);
+  return if_else(lt(whole), whole - 1, whole);
 }
 Tensor Tensor::ceil() const {
   if (!dtype().is_float()) return detail::own_value(*this);
   const Tensor whole = trunc();
-  return select(gt(whole), whole + 1, whole);
+  return if_else(gt(whole), whole + 1, whole);
 }
 Tensor Tensor::round() const {
   if (!dtype().is_float()) return detail::own_value(*this);
   const Tensor whole = trunc(), half = whole * 0.5;
   const Tensor rest = (*this - whole).abs();  // exact
-  const Tensor away = whole + select(lt(0), like(*this, -1), like(*this, 1));
+  const Tensor away = whole + if_else(lt(0), like(*this, -1), like(*this, 1));
   const Tensor odd = half.ne(half.trunc());
-  const Tensor rounded = select(rest.gt(0.5) | (rest.eq(0.5) & odd), away, whole);
-  return select(isfinite(), rounded, *this);
+  const Tensor rounded = if_else(rest.gt(0.5) | (rest.eq(0.5) & odd), away, whole);
+  return if_else(isfinite(), rounded, *this);
 }
 
 Tensor Tensor::isnan() const { return dtype().is_float() ? ne(*this) : Tensor::full(shape(), false); }

@@ -8,7 +8,7 @@
 
 namespace quern {
 
-using detail::in_wide_float, detail::like, detail::select;
+using detail::in_wide_float, detail::like, detail::if_else;
 
 namespace {
 
@@ -46,7 +46,7 @@ Tensor Tensor::xlogy(const Operand& other) const {
   const auto [a, b] = detail::matched("xlogy", *this, other);
   const Tensor x = detail::to_float(a), y = detail::to_float(b);
   const Tensor none = x.eq(0) & y.isnan().logical_not();
-  return select(none, like(x, 0), x * select(none, like(y, 1), y).log());
+  return if_else(none, like(x, 0), x * if_else(none, like(y, 1), y).log());
 }
 
 Tensor Tensor::addcmul(const Tensor& a, const Tensor& b, double value) const {
@@ -74,10 +74,10 @@ Tensor Tensor::signbit() const {
 Tensor Tensor::nan_to_num(double nan, std::optional<double> posinf, std::optional<double> neginf) const {
   if (!is_floating_point()) return detail::own_value(*this);
   const double top = max_finite(dtype());
-  const Tensor numbers = select(isnan(), like(*this, nan), *this);
+  const Tensor numbers = if_else(isnan(), like(*this, nan), *this);
   const Tensor infinite = isinf();
-  return select(infinite & gt(0), like(*this, posinf.value_or(top)),
-                select(infinite & lt(0), like(*this, neginf.value_or(-top)), numbers));
+  return if_else(infinite & gt(0), like(*this, posinf.value_or(top)),
+                if_else(infinite & lt(0), like(*this, neginf.value_or(-top)), numbers));
 }
 
 Tensor Tensor::logit(std::optional<double> eps) const {
@@ -91,11 +91,11 @@ Tensor Tensor::logit(std::optional<double> eps) const {
 
 Tensor Tensor::hardshrink(double lambda) const {
   check_lambda("hardshrink", lambda);
-  return select(abs().le(lambda), like(*this, 0), *this);
+  return if_else(abs().le(lambda), like(*this, 0), *this);
 }
 Tensor Tensor::softshrink(double lambda) const {
   check_lambda("softshrink", lambda);
-  return select(gt(lambda), *this - lambda, select(lt(-lambda), *this + lambda, like(*this, 0)));
+  return if_else(gt(lambda), *this - lambda, if_else(lt(-lambda), *this + lambda, like(*this, 0)));
 }
 Tensor Tensor::tanhshrink() const {
   return in_wide_float(*this, [](const Tensor& x) { return x - x.tanh(); });

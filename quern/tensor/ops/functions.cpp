@@ -15,7 +15,7 @@
 namespace quern {
 
 using detail::apply, detail::in_wide_float, detail::is_double, detail::like, detail::multiply_add,
-    detail::polynomial, detail::select;
+    detail::polynomial, detail::if_else;
 
 namespace {
 
@@ -24,13 +24,13 @@ using Function = std::function<Tensor(const Tensor&)>;
 // near(x) where the condition holds, else far(x). Both see `safe` where the other is taken.
 Tensor piecewise(const Tensor& condition, const Tensor& x, double safe_near, const Function& near,
                  double safe_far, const Function& far) {
-  return select(condition, near(select(condition, x, like(x, safe_near))),
-                far(select(condition, like(x, safe_far), x)));
+  return if_else(condition, near(if_else(condition, x, like(x, safe_near))),
+                far(if_else(condition, like(x, safe_far), x)));
 }
 
 // |x| with the gradient 1 at 0. (abs() has 0 there.)
-Tensor size_of(const Tensor& x) { return select(x.lt(0), x.neg(), x); }
-Tensor with_sign_of(const Tensor& x, const Tensor& value) { return select(x.lt(0), value.neg(), value); }
+Tensor size_of(const Tensor& x) { return if_else(x.lt(0), x.neg(), x); }
+Tensor with_sign_of(const Tensor& x, const Tensor& value) { return if_else(x.lt(0), value.neg(), value); }
 
 // Coefficients for float32 and float64: Chebyshev fits, computed with 50 digits.
 struct Fit {
@@ -41,7 +41,7 @@ struct Fit {
 // x + x z P(z), z = x^2: odd functions near 0, where a zero keeps its sign.
 Tensor odd(const Tensor& x, const Fit& fit) {
   const Tensor z = x * x;
-  return select(x.eq(0), x, multiply_add(x * z, fit(z), x));
+  return if_else(x.eq(0), x, multiply_add(x * z, fit(z), x));
 }
 
 // Two parts of a constant: what the dtype holds, and the rest.
@@ -60,8 +60,8 @@ Tensor float_exp(const Tensor& x, bool is_half = false) {
   const Tensor power = apply(Op::EXP2, t);
   // Beyond, the result is 0, infinite or NaN.
   const Tensor usable = t.lt(is_double(x) ? 1024 : 128) & t.gt(is_double(x) ? -1080 : -160);
-  const Tensor repair = select(usable, error * std::numbers::ln2, like(x, 0)).detach();
-  return select(usable, multiply_add(power, repair, power), power);
+  const Tensor repair = if_else(usable, error * std::numbers::ln2, like(x, 0)).detach();
+  return if_else(usable, multiply_add(power, repair, power), power);
 }
 
 Tensor float_log(const Tensor& x) { return apply(Op::LOG2, x) * std::numbers::ln2; }
@@ -72,8 +72,8 @@ Tensor float_log1p(const Tensor& x) {
   const Tensor tiny = difference.eq(0);
   const Tensor infinite = x.eq(std::numeric_limits<double>::infinity());
   const Tensor repair =
-      select(tiny | infinite, like(x, 1), x / select(tiny, like(x, 1), difference)).detach();
-  return select(tiny, x, float_log(u) * repair);
+      if_else(tiny | infinite, like(x, 1), x / if_else(tiny, like(x, 1), difference)).detach();
+  return if_else(tiny, x, float_log(u) * repair);
 }
 
 // Between -0.4 and 0.72 without exp(x), of which more is lost there than the result may be off.
@@ -100,14 +100,14 @@ Tensor float_atan(const Tensor& x) {
   const Tensor size = size_of(x), large = size.gt(2.414213562373095),
                medium = size.gt(0.4142135623730950) & large.logical_not();
   const Tensor one = like(x, 1);
-  const Tensor top = select(large, one.neg(), select(medium, size - 1, size));
-  const Tensor bottom = select(large, size, select(medium, size + 1, one));
+  const Tensor top = if_else(large, one.neg(), if_else(medium, size - 1, size));
+  const Tensor bottom = if_else(large, size, if_else(medium, size + 1, one));
   const Tensor angle = odd(top / bottom, fit);
   const auto [half, half_rest] = split(x, std::numbers::pi_v<long double> / 2);
   const auto [quarter, quarter_rest] = split(x, std::numbers::pi_v<long double> / 4);
-  const Tensor base = select(large, like(x, half), select(medium, like(x, quarter), like(x, 0)));
-  const Tensor rest = select(large, like(x, half_rest), select(medium, like(x, quarter_rest), like(x, 0)));
-  return select(x.eq(0), x, with_sign_of(x, base + (angle + rest)));  // -0 keeps its sign
+  const Tensor base = if_else(large, like(x, half), if_else(medium, like(x, quarter), like(x, 0)));
+  const Tensor rest = if_else(large, like(x, half_rest), if_else(medium, like(x, quarter_rest), like(x, 0)));
+  return if_else(x.eq(0), x, with_sign_of(x, base + (angle + rest)));  // -0 keeps its sign
 }
 
 const Fit& asin_fit() {
@@ -139,7 +139,7 @@ Tensor float_acos(const Tensor& x) {
       [h = half, r = half_rest](const Tensor& v) { return h - (odd(v, asin_fit()) - r); }, 0.75,
       [](const Tensor& v) {
         const Tensor angle = asin_of_half_rest(size_of(v));
-        return select(v.lt(0), std::numbers::pi - angle, angle);
+        return if_else(v.lt(0), std::numbers::pi - angle, angle);
       });
 }
 
@@ -151,8 +151,8 @@ Tensor float_tanh(const Tensor& x) {
        -0.0002388884877707698, 9.6038403942704612e-5, -3.7076300627988457e-5, 1.2205070696543846e-5,
        -2.4366763192579536e-6}};
   const Tensor near = x.abs().lt(0.625), t = x * (2 * std::numbers::log2e);
-  const Tensor e = apply(Op::EXP2, select(t.lt(t.neg()), t, t.neg()));  // exp(-2 |x|)
-  return select(near, odd(select(near, x, like(x, 0)), fit), with_sign_of(x, (1 - e) / (e + 1)));
+  const Tensor e = apply(Op::EXP2, if_else(t.lt(t.neg()), t, t.neg()));  // exp(-2 |x|)
+  return if_else(near, odd(if_else(near, x, like(x, 0)), fit), with_sign_of(x, (1 - e) / (e + 1)));
 }
 
 // The Taylor series: the terms fall like factorials.
@@ -189,7 +189,7 @@ Tensor float_asinh(const Tensor& x) {
                              1e19, [](const Tensor& v) { return float_log(v) + std::numbers::ln2; }));
 }
 Tensor float_acosh(const Tensor& given) {
-  const Tensor x = select(given.lt(1), like(given, std::nan("")), given);
+  const Tensor x = if_else(given.lt(1), like(given, std::nan("")), given);
   return piecewise(
       x.lt(too_large_to_square(x)), x, 2,
       [](const Tensor& v) {
@@ -234,10 +234,10 @@ Tensor float_erf(const Tensor& x) {
   static const std::vector<double> far = {6.634797702e-05, -1.62871824,     -0.9152680744,
                                           -0.154660916,    0.03532581227,   -0.005704808769,
                                           0.0005692213359, -2.604405087e-05};
-  const Tensor size = size_of(x), small = size.lt(1), inner = select(small, x, like(x, 0));
-  const Tensor p = polynomial(select(size.gt(4), like(x, 4), size), far);
-  return select(small, inner * polynomial(inner * inner, near),
-                with_sign_of(x, 1 - apply(Op::EXP2, select(p.gt(0), like(x, 0), p))));
+  const Tensor size = size_of(x), small = size.lt(1), inner = if_else(small, x, like(x, 0));
+  const Tensor p = polynomial(if_else(size.gt(4), like(x, 4), size), far);
+  return if_else(small, inner * polynomial(inner * inner, near),
+                with_sign_of(x, 1 - apply(Op::EXP2, if_else(p.gt(0), like(x, 0), p))));
 }
 
 // The angle of (x, y), from the quotient of the smaller by the larger size, which is at most 1.
@@ -245,26 +245,26 @@ Tensor float_atan2(const Tensor& y, const Tensor& x) {
   const auto [half, half_rest] = split(x, std::numbers::pi_v<long double> / 2);
   const auto [whole, whole_rest] = split(x, std::numbers::pi_v<long double>);
   const Tensor height = size_of(y), width = size_of(x), steep = height.gt(width);
-  const Tensor top = select(steep, width, height), bottom = select(steep, height, width);
+  const Tensor top = if_else(steep, width, height), bottom = if_else(steep, height, width);
   const Tensor one = like(x, 1), both_infinite = top.eq(std::numeric_limits<double>::infinity());
-  const Tensor divisor = select(bottom.eq(0) | both_infinite, one, bottom);
-  const Tensor angle = float_atan(select(both_infinite, one, top) / divisor);
-  const Tensor upright = select(steep, half - (angle - half_rest), angle);
-  const Tensor up = select(x.signbit(), whole - (upright - whole_rest), upright);
-  const Tensor turned = select(y.signbit(), up.neg(), up);
-  return select(x.isnan() | y.isnan(), x + y, turned);
+  const Tensor divisor = if_else(bottom.eq(0) | both_infinite, one, bottom);
+  const Tensor angle = float_atan(if_else(both_infinite, one, top) / divisor);
+  const Tensor upright = if_else(steep, half - (angle - half_rest), angle);
+  const Tensor up = if_else(x.signbit(), whole - (upright - whole_rest), upright);
+  const Tensor turned = if_else(y.signbit(), up.neg(), up);
+  return if_else(x.isnan() | y.isnan(), x + y, turned);
 }
 
 // The larger size times the square root of 1 + quotient^2, which overflows only where the result does.
 Tensor float_hypot(const Tensor& x, const Tensor& y) {
   const Tensor a = size_of(x), b = size_of(y), less = a.lt(b);
-  const Tensor large = select(less, b, a), small = select(less, a, b);
+  const Tensor large = if_else(less, b, a), small = if_else(less, a, b);
   const Tensor plain = large.eq(0) | large.eq(std::numeric_limits<double>::infinity());
-  const Tensor ratio = select(plain, like(x, 0), small) / select(plain, like(x, 1), large);
+  const Tensor ratio = if_else(plain, like(x, 0), small) / if_else(plain, like(x, 1), large);
   const Tensor infinite =
       a.eq(std::numeric_limits<double>::infinity()) | b.eq(std::numeric_limits<double>::infinity());
-  return select(infinite, like(x, std::numeric_limits<double>::infinity()),
-                select(x.isnan() | y.isnan(), x + y, large * (ratio * ratio + 1).sqrt()));
+  return if_else(infinite, like(x, std::numeric_limits<double>::infinity()),
+                if_else(x.isnan() | y.isnan(), x + y, large * (ratio * ratio + 1).sqrt()));
 }
 
 // f of two operands as floats; types narrower than float32 are computed in float32.
@@ -318,10 +318,10 @@ Tensor Tensor::logaddexp(const Operand& other) const {
   const auto [a, b] = detail::matched("logaddexp", *this, other);
   const DType out = detail::to_float(a).dtype(), computed = detail::sum_dtype(out);
   const Tensor x = a.cast(computed), y = b.cast(computed), greatest = x.maximum(y);
-  const Tensor base = select(greatest.isfinite(), greatest, like(x, 0)).detach();
+  const Tensor base = if_else(greatest.isfinite(), greatest, like(x, 0)).detach();
   const Tensor sum = float_exp(x - base) + float_exp(y - base);
   // Of finite numbers: the greater one, and log(1 + exp(-distance)). Equal ones share the gradient.
-  const Tensor distance = select(greatest.isfinite(), greatest - x.minimum(y), like(x, 0));
+  const Tensor distance = if_else(greatest.isfinite(), greatest - x.minimum(y), like(x, 0));
   return detail::rarely(greatest.isfinite().logical_not(), float_log(sum),
                         greatest + float_log1p(float_exp(distance.neg())))
       .cast(out);

@@ -34,8 +34,8 @@ Tensor reduced(const char* who, const Tensor& x, Op op, const Axes& axes, bool k
 }
 
 Tensor root(const Tensor& x, double power) {
-  const Tensor zero = x.eq(0), inner = select(zero, like(x, 1), x);
-  return select(zero, like(x, 0), power == 0.5 ? inner.sqrt() : inner.pow(power));
+  const Tensor zero = x.eq(0), inner = if_else(zero, like(x, 1), x);
+  return if_else(zero, like(x, 0), power == 0.5 ? inner.sqrt() : inner.pow(power));
 }
 
 }  // namespace detail

@@ -45,7 +45,7 @@ std::pair<Tensor, Tensor> element_at(const Tensor& x, int64_t place, bool nan_wi
   if (!nan_wins || !x.is_floating_point()) return {value, index};
   const Tensor greatest = part(values, -1, last, last + 1), is_nan = greatest.isnan();
   const Tensor first_nan = x.isnan().cast(dtypes::int32).argmax(-1, true);
-  return {detail::select(is_nan, greatest, value), detail::select(is_nan, first_nan, index)};
+  return {detail::if_else(is_nan, greatest, value), detail::if_else(is_nan, first_nan, index)};
 }
 
 }  // namespace
@@ -64,9 +64,9 @@ Tensor Tensor::norm(double p, const Axes& axes, bool keepdim) const {
     if (p == 1) return size.sum(axes, keepdim);
     if (p == 2) return detail::root(x.square().sum(axes, keepdim));
     // |x|^p has no slope at 0 unless p is above 1: there it is given the slope 0.
-    const Tensor zero = size.eq(0), power = detail::select(zero, detail::like(x, 1), size).pow(p);
+    const Tensor zero = size.eq(0), power = detail::if_else(zero, detail::like(x, 1), size).pow(p);
     const Tensor total =
-        detail::select(zero, detail::like(x, p > 0 ? 0 : INFINITY), power).sum(axes, keepdim);
+        detail::if_else(zero, detail::like(x, p > 0 ? 0 : INFINITY), power).sum(axes, keepdim);
     return p > 0 ? detail::root(total, 1 / p) : total.pow(1 / p);
   });
 }
@@ -114,7 +114,7 @@ Tensor Tensor::quantile(const Operand& q, std::optional<int64_t> axis, bool keep
   const Tensor sorted = x.sort(-1).first, greatest = part(sorted, -1, n - 1, n);
   // A NaN is last in order, and makes all quantiles NaN.
   auto between = [&](const Tensor& low, const Tensor& high, const Operand& weight) {
-    return detail::select(greatest.isnan().expand(low.shape()), greatest.expand(low.shape()),
+    return detail::if_else(greatest.isnan().expand(low.shape()), greatest.expand(low.shape()),
                           low.lerp(high, weight));
   };
   if (!q.is_tensor()) {

@@ -54,6 +54,14 @@ Tensor Tensor::narrow(int64_t axis, int64_t start, int64_t length) const {
   return detail::part(*this, at, begin, begin + length);
 }
 
+Tensor Tensor::select(int64_t axis, int64_t index) const {
+  const int64_t at = detail::resolve_axis("select", axis, ndim()), n = detail::int_size("select", *this, at);
+  if (index < -n || index >= n)
+    throw IndexError(fmt::format("select: index {} of axis {}, which has {} elements", index, axis, n));
+  const int64_t begin = index < 0 ? index + n : index;
+  return detail::part(*this, at, begin, begin + 1).squeeze(at);
+}
+
 Tensor Tensor::vstack(const std::vector<Tensor>& tensors) {
   if (tensors.empty()) throw ValueError("vstack: no tensors are given");
   std::vector<Tensor> rows;

@@ -37,7 +37,7 @@ Tensor joined(const std::vector<Tensor>& tensors, int64_t at) {
       Shape until = t.shape();
       until[static_cast<size_t>(at)] = end;
       const Tensor here = Tensor::full(until, true).pad_axes(padding, 0);
-      behind = detail::select(here, value, *behind);
+      behind = detail::if_else(here, value, *behind);
     }
     end = begin;
   }
