@@ -22,7 +22,7 @@ from quern._core import (
     SpecError,
     ValueError,  # noqa: A004 (a ValueError of Python, too)
 )
-from quern.device import Device
+from quern.device import Buffer, Device
 from quern.dtype import dtypes
 from quern.helpers import Context, GlobalCounters, fetch, getenv
 from quern.tensor import Tensor
@@ -49,7 +49,7 @@ def __getattr__(name):
 
 
 __all__ = [
-    "AxisError", "Context", "DType", "DTypeError", "Device", "DeviceError", "Error", "GlobalCounters", "IndexError", "InternalError",
+    "AxisError", "Buffer", "Context", "DType", "DTypeError", "Device", "DeviceError", "Error", "GlobalCounters", "IndexError", "InternalError",
     "MemoryError",
     "MissingFileError", "ParseError", "RewriteError", "ShapeError", "SpecError", "Tensor", "TinyJit", "UOp", "ValueError", "Variable",
     "dtypes", "estimate", "fetch", "function", "getenv", "grad", "inference_mode", "is_grad_enabled", "jit", "nn", "no_grad", "value_and_grad",

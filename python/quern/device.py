@@ -1,7 +1,7 @@
-"""Device: where tensors are made and computed."""
+"""Device: where tensors are made and computed. Buffer: memory of one."""
 
 from quern import _core
-from quern._core import shown
+from quern._core import Buffer, shown
 
 
 def _named(name) -> str:
@@ -80,3 +80,5 @@ class _Devices:
 
 
 Device = _Devices()
+
+__all__ = ["Buffer", "Device"]

@@ -14,6 +14,7 @@ void bind_errors(nb::module_& m);
 void bind_dtype(nb::module_& m);
 void bind_device(nb::module_& m);
 void bind_settings(nb::module_& m);  // environment variables, counters, defaults
+void bind_buffer(nb::module_& m);
 void bind_uop(nb::module_& m);
 void bind_making(TensorClass& tensor);
 void bind_movement(TensorClass& tensor);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <unordered_map>
 
 #include "python/src/arrays.h"
 #include "quern/runtime/device.h"
@@ -348,6 +349,37 @@ std::vector<Index> indices(const Tensor& x, nb::handle h) {
   if (!nb::isinstance<nb::tuple>(h)) return {index(x, h)};
   for (nb::handle part : nb::borrow<nb::tuple>(h)) all.push_back(index(x, part));
   return all;
+}
+
+namespace {
+
+// The objects that stand for nodes, by weak references: a node is there for as long as its object is.
+struct Objects {
+  std::unordered_map<const quern::detail::Node*, nb::weakref> all;
+  size_t most = 1024;  // before those that are gone are taken out
+};
+
+Objects& objects() {
+  static auto* const made = new Objects;  // NOLINT(cppcoreguidelines-owning-memory): Python ends before it
+  return *made;
+}
+
+}  // namespace
+
+nb::object the_object(const UOp& node) {
+  const auto found = objects().all.find(node.node());
+  if (found == objects().all.end()) return {};
+  nb::object object = found->second();
+  return object.is_none() ? nb::object() : object;
+}
+
+void remember_object(const UOp& node, nb::handle object) {
+  auto& [all, most] = objects();
+  if (all.size() >= most) {
+    std::erase_if(all, [](const auto& each) { return each.second().is_none(); });
+    most = std::max<size_t>(1024, 2 * all.size());
+  }
+  all.insert_or_assign(node.node(), nb::weakref(object));
 }
 
 nb::str text_object(const std::string& text) {

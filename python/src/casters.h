@@ -43,6 +43,8 @@ Tensor tensor_of_node(const UOp& node);                                       //
 Shape shape(nb::handle h);                                                    // a size or several
 Shape shape_of_args(const nb::args& args);                                    // f(2, 3) or f((2, 3))
 IntList int_list(nb::handle h);                                               // None: not given
+nb::object the_object(const UOp& node);                                       // that stands for it; or none
+void remember_object(const UOp& node, nb::handle object);
 const DType* the_scalar(DType dtype);                                         // one for each; none of vectors
 DType dtype(nb::handle h);                                                    // a DType, or its name
 Tensor beside(const Tensor& x, nb::handle list, std::optional<DType> dtype);  // where x is
@@ -96,6 +98,24 @@ QUERN_CASTER(
     });
 QUERN_CASTER(quern::IntList, "int | tuple[int, ...]", int_list);
 #undef QUERN_CASTER
+
+// An object for each node, so that `x.uop is x.uop` holds.
+template <>
+struct type_caster<quern::UOp> : type_caster_base<quern::UOp> {
+  template <typename T>
+  static handle from_cpp(T&& value, rv_policy, cleanup_list* cleanup) {
+    const quern::UOp node = [&] {
+      if constexpr (std::is_pointer_v<std::decay_t<T>>)
+        return *value;
+      else
+        return value;
+    }();
+    if (nb::object one = quern::python::the_object(node); one.is_valid()) return one.release();
+    const handle made = type_caster_base<quern::UOp>::from_cpp(node, rv_policy::copy, cleanup);
+    quern::python::remember_object(node, made);
+    return made;
+  }
+};
 
 // An object for each scalar type, so that `x.dtype is dtypes.float32` holds.
 template <>

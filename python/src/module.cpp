@@ -11,6 +11,7 @@ NB_MODULE(_core, m) {
   bind_dtype(m);
   bind_device(m);
   bind_settings(m);
+  bind_buffer(m);
   bind_uop(m);
   TensorClass tensor(m, "Tensor", nb::dynamic_attr(), nb::is_weak_referenceable(),
                      "Numbers in a shape. What is computed from them runs when it is asked for.");

@@ -186,11 +186,11 @@ void bind_uop(nb::module_& m) {
   nb::enum_<Op> all(m, "Ops", "The operations of nodes.");
   for (int i = 0; i < kOpCount; i++) all.value(kOps[i].name.data(), static_cast<Op>(i));
 
-  UOpClass uop(m, "UOp", "A node: an op, a dtype, sources and an argument. Equal nodes are one.");
-  uop.def(
-      "__init__",
-      [](UOp* self, nb::handle op, std::optional<DType> dtype, const UOps& src, nb::handle arg,
-         nb::handle tag) { new (self) UOp(make(op_of(op), dtype, src, arg, tag)); },
+  UOpClass uop(m, "UOp", nb::is_weak_referenceable(),
+               "A node: an op, a dtype, sources and an argument. Equal nodes are one.");
+  uop.def(  // not __init__: there may be an object for this node
+      nb::new_([](nb::handle op, std::optional<DType> dtype, const UOps& src, nb::handle arg,
+                  nb::handle tag) { return make(op_of(op), dtype, src, arg, tag); }),
       "op"_a, "dtype"_a = nb::none(), "src"_a = nb::make_tuple(), "arg"_a = nb::none(), "tag"_a = nb::none());
   uop.def_prop_ro("op", &UOp::op);
   uop.def_prop_ro("dtype", &UOp::dtype);
@@ -271,6 +271,7 @@ void bind_uop(nb::module_& m) {
       "parse", [](const std::string& text) { return parse(text); }, "text"_a, "A graph from its text.");
   bind_arithmetic(uop);
   bind_kernel_nodes(uop);
+  bind_memory_of_nodes(uop);
   uop.def("__hash__", [](const UOp& u) { return static_cast<Py_hash_t>(u.hash() >> 1); });
   uop.def("__repr__", &UOp::text);
   m.def("rewrite_nodes", &rewritten, "root"_a, "rewrite"_a, "roots"_a, "bottom_up"_a, "name"_a);

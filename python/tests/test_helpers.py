@@ -18,7 +18,7 @@ quern.engine.jit: TinyJit CapturedJit
 quern.helpers: WINO FUSE_OPTIM FLOAT16 IMAGE USE_TC PROFILE VIZ CAPTURING DEBUG BEAM JIT NOOPT TRAINING Context ContextVar GlobalCounters
 quern.helpers: colorize_float ansilen size_to_str time_to_str unwrap temp cdiv merge_dicts strides_for_shape to_mv from_mv flat_mv OSX
 quern.dtype: dtypes DType least_upper_dtype to_dtype _to_np_dtype _from_np_dtype
-quern.device: Device
+quern.device: Device Buffer
 quern.tensor: Tensor
 quern.nn.state: get_state_dict
 """

@@ -36,7 +36,7 @@ DTYPES = """
 bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 fp8e4m3 fp8e5m2 float16 bfloat16 float32 float64 default_float
 default_int
 """.split()
-TOP = "Tensor dtypes Device Variable TinyJit jit function Context GlobalCounters nn UOp estimate getenv".split()
+TOP = "Tensor dtypes Device Buffer Variable TinyJit jit function Context GlobalCounters nn UOp estimate getenv".split()
 
 
 @pytest.mark.parametrize("name", TENSOR)

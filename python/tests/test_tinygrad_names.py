@@ -1,6 +1,8 @@
 """What scripts for tinygrad call, beyond the tables."""
 
 import hashlib
+import inspect
+import pickle
 import subprocess
 import sys
 import warnings
@@ -9,7 +11,7 @@ import numpy as np
 import pytest
 
 import quern
-from quern import Context, Tensor, UOp, dtypes, helpers
+from quern import Buffer, Context, Tensor, UOp, dtypes, helpers
 from quern.codegen.opt import Opt, OptOps
 from quern.uop import GroupOp, KernelInfo, Ops, UPat
 
@@ -130,3 +132,78 @@ def test_a_line_above_the_bar(capsys):
     for _ in helpers.tqdm([1], disable=True):
         pass
     assert "above" in capsys.readouterr().err
+
+
+def test_one_object_for_a_node():
+    x = Tensor([1.0, 2.0]).realize()
+    y = (x + 1).sum()
+    assert x.uop is x.uop and y.uop.toposort()[-1] is y.uop and y.uop.src[0] is y.uop.src[0]
+    assert UOp.const(1, dtypes.int32) is UOp.const(1, dtypes.int32) and UOp.const(1, dtypes.int32) is not UOp.const(2, dtypes.int32)
+    n = quern.Variable("n", 1, 7)
+    assert n is quern.Variable("n", 1, 7) and n + 1 is n + 1 and pickle.loads(pickle.dumps(n + 1)) is n + 1
+    assert UOp(Ops.ADD, n.dtype, (n, n)) is n + n
+    assert n.substitute({n: n + 1}) is n + 1 and (n + 0).simplify() is n
+    for i in range(5000):  # objects that are gone leave nothing that is found
+        assert (UOp.const(i, dtypes.int32)).arg == i
+
+
+# ---- Buffer
+
+
+def test_buffer(device):
+    b = Buffer(device, 4, dtypes.float32)
+    assert (b.device, b.size, b.dtype, b.nbytes) == (device, 4, dtypes.float32, 16) and not b.is_allocated()
+    assert b.allocate() is b and b.is_allocated() and b.ensure_allocated() is b
+    values = np.array([1, 2, 3, 4], np.float32)
+    assert b.copyin(memoryview(values)) is b
+    out = bytearray(16)
+    assert b.copyout(memoryview(out)) == values.tobytes() == bytes(out) == bytes(b.as_buffer())
+    assert b.numpy().tolist() == [1, 2, 3, 4] and b.numpy().dtype == np.float32
+    assert np.frombuffer(b.as_memoryview(), np.float32).tolist() == [1, 2, 3, 4]
+    assert b.view(2, dtypes.float32, 8).numpy().tolist() == [3, 4] and b.view(4, dtypes.int32).numpy()[0] == 0x3F800000
+    assert Buffer(device, 2, "int16", initial_value=b"\1\0\2\0").numpy().tolist() == [1, 2]
+    assert Buffer(device, 0, "int8").numpy().tolist() == [] and Buffer(device, 2, "int8", preallocate=True).is_allocated()
+    half = Buffer(device, 2, "bfloat16", initial_value=b"\x80\x3f\x00\x40")
+    assert half.numpy().tolist() == [1, 2]
+    assert repr(b) == f"<Buffer {device} float32 4>"
+
+
+def test_buffer_in_place():
+    b = Buffer("CPU", 2, dtypes.int32, initial_value=np.array([5, 6], np.int32))
+    memory = b.as_buffer(allow_zero_copy=True)
+    b.copyin(np.array([7, 8], np.int32))
+    assert np.frombuffer(memory, np.int32).tolist() == [7, 8]
+    del b
+    assert np.frombuffer(memory, np.int32).tolist() == [7, 8]
+
+
+def test_buffer_of_a_tensor():
+    x = Tensor([[1.0, 2.0], [3.0, 4.0]]).realize()
+    b = x.uop.buffer
+    assert b.size == 4 and b.numpy().tolist() == [1, 2, 3, 4] and x[1].uop.buffer.numpy().tolist() == [3, 4]
+    b.copyin(np.array([5, 6, 7, 8], np.float32))
+    assert x.tolist() == [[5, 6], [7, 8]] and x.uop.realized.size == 4 and (x + 1).uop.realized is None
+    with pytest.raises(ValueError, match="buffer: the node is no stretch of memory"):
+        _ = x.permute(1, 0).uop.buffer
+    with pytest.raises(ValueError, match="buffer: the node is no stretch of memory"):
+        _ = (x + 1).uop.buffer
+
+
+@pytest.mark.parametrize("kind, text, call", [
+    (ValueError, "copyin: 3 bytes are given, the memory has 4", lambda b: b.copyin(b"abc")),
+    (ValueError, "copyout: 5 bytes are given, the memory has 4", lambda b: b.copyout(bytearray(5))),
+    (TypeError, "expected bytes, or an array, for copyin", lambda b: b.copyin("abcd")),
+    (BufferError, "writable", lambda b: b.copyout(b"abcd")), (quern.Error, "do not lie within", lambda b: b.view(2, "int8", 3)),
+    (ValueError, "no multiple of the 2 of int16", lambda b: b.view(1, "int16", 1)), (quern.DeviceError, "NOWHERE", lambda b: Buffer("NOWHERE", 1, "int8")),
+    (ValueError, "-1 elements", lambda b: Buffer("CPU", -1, "int8")), (ValueError, "Buffer: 1 bytes are given", lambda b: Buffer("CPU", 2, "int8", initial_value=b"a")),
+    (quern.DTypeError, "not the dtype of memory", lambda b: Buffer("CPU", 2, dtypes.index))])
+def test_buffer_refuses(kind, text, call):
+    with pytest.raises(kind, match=text):
+        call(Buffer("CPU", 4, "int8"))
+
+
+@pytest.mark.parametrize("kind", [UOp, Buffer, type(dtypes.float32)])
+def test_every_method_has_a_signature(kind):
+    for name in dir(kind):
+        if not name.startswith("_") and callable(getattr(kind, name)):
+            inspect.signature(getattr(kind, name))
