@@ -176,7 +176,7 @@ void bind_making(TensorClass& tensor) {
       "Numbers at equal distances, both ends included.");
   tensor.def_static(
       "eye",
-      [](int64_t n, std::optional<int64_t> m, nb::handle dtype, nb::handle device, nb::handle grad) {
+      [](const Dim& n, const std::optional<Dim>& m, nb::handle dtype, nb::handle device, nb::handle grad) {
         const Request request{dtype, device, grad};
         return request.finish(Tensor::eye(n, m, request.options()));
       },

@@ -2,6 +2,7 @@
 
 import operator
 
+import numpy as np
 import pytest
 
 import quern
@@ -114,3 +115,59 @@ def test_positions_in_a_jit():
 
     for start in range(1, 8):
         assert rows(S.bind(start)).tolist() == table.tolist()[start:start + 3]
+
+
+@pytest.mark.parametrize("values", [(5, 7, 5, 3), (2, 9, 4, 1)])
+@pytest.mark.parametrize("function, expected", [
+    (lambda x, n: Tensor.eye(n), lambda x, n: np.eye(n)), (lambda x, n: Tensor.eye(n, 4), lambda x, n: np.eye(n, 4)),
+    (lambda x, n: Tensor.eye(3, n), lambda x, n: np.eye(3, n)),
+    (lambda x, n: x[: n + 2].unfold(0, 3, 1), lambda x, n: np.lib.stride_tricks.sliding_window_view(x[: n + 2], 3)),
+    (lambda x, n: x[: n + 2].unfold(0, 3, 2), lambda x, n: np.lib.stride_tricks.sliding_window_view(x[: n + 2], 3)[::2]),
+])
+def test_functions_of_sizes(function, expected, values):
+    x = Tensor.arange(12).float().realize()
+    jitted = TinyJit(lambda x, n: function(x, n).realize())
+    for value in values:
+        wanted = expected(np.arange(12.0), value)
+        for call in (function, jitted):
+            found = call(x, S.bind(value))
+            assert found.numpy().shape == wanted.shape and (found.numpy() == wanted).all()
+
+
+@pytest.mark.parametrize("draw", [
+    lambda n: Tensor.rand(n, 300), lambda n: Tensor.randn(300, n), lambda n: Tensor.randint(n, 300, low=2, high=9),
+    lambda n: Tensor.uniform(n, 300, low=2, high=3), lambda n: Tensor.randint(n, 300, low=0, high=2**40, dtype="int64")])
+def test_random_numbers_of_a_size(draw):
+    """As many are drawn whatever the size is: it says how many are used."""
+    Tensor.manual_seed(4)
+    every, after = draw(10).numpy(), Tensor.rand(3).tolist()
+    jitted = TinyJit(lambda n: draw(n).realize())
+    for value in (10, 4, 7, 1):
+        for call in (draw, jitted):
+            Tensor.manual_seed(4)
+            part = call(S.bind(value)).numpy()
+            assert part.shape == tuple(value if size == 10 else size for size in every.shape)
+            assert (part == every[: part.shape[0], : part.shape[1]]).all() and Tensor.rand(3).tolist() == after
+
+
+def test_parts_of_an_axis():
+    x = Tensor.arange(10).float().realize()
+    for value in (5, 6):
+        assert [p.tolist() for p in x[: S.bind(value)].split(3)] == [[0, 1, 2], [3, 4, 5][: value - 3]]
+    assert [p.tolist() for p in x[:FIVE].split([2, 3])] == [[0, 1], [2, 3, 4]] and [len(p.tolist()) for p in x[:FIVE].chunk(2)] == [3, 2]
+    split = TinyJit(lambda n: [(p + 1).realize() for p in x[:n].split(3)])
+    for value in (5, 6, 5, 4):
+        assert [p.tolist() for p in split(S.bind(value))] == [[1, 2, 3], [4, 5, 6][: value - 3]]
+    with pytest.raises(quern.ShapeError, match="split: axis 0 is .* long, which makes other parts"):
+        split(S.bind(7))
+    chunk = TinyJit(lambda n: [(p + 1).realize() for p in x[:n].chunk(2)])
+    for value in (5, 6, 5):
+        assert [p.tolist() for p in chunk(S.bind(value))] == [[1, 2, 3], [4, 5, 6][: value - 3]]
+    with pytest.raises(quern.ShapeError, match="chunk: axis 0 is .* long, which makes other parts"):
+        chunk(S.bind(4))
+    with pytest.raises(quern.ShapeError, match="has no value"):
+        x[:S].split(2)
+    with pytest.raises(quern.ShapeError, match="do not add up to 5"):
+        x[:FIVE].split([2, 4])
+    with pytest.raises(quern.ShapeError, match="unfold: windows of 6 elements"):
+        x[:FIVE].unfold(0, 6, 1)

@@ -78,7 +78,8 @@ class Tensor {
   static Tensor arange(const Operand& start, const Operand& stop, const Operand& step,
                        const TensorOptions& options = {});
   static Tensor linspace(double start, double stop, int64_t steps, const TensorOptions& options = {});
-  static Tensor eye(int64_t rows, std::optional<int64_t> columns = {}, const TensorOptions& options = {});
+  static Tensor eye(const Dim& rows, const std::optional<Dim>& columns = {},
+                    const TensorOptions& options = {});
   static std::vector<Tensor> meshgrid(const std::vector<Tensor>& axes, const std::string& indexing = "ij");
   // Its value, as a tensor of no axes; of int64 where the default integer does not hold its bounds.
   static Tensor from_dim(const Dim& dim, std::optional<DType> dtype = {});
@@ -165,8 +166,8 @@ class Tensor {
   Tensor reshape_as(const Tensor& other) const { return reshape(other.shape()); }
   std::vector<Tensor> unbind(int64_t axis = 0) const;  // the parts along an axis, without it
   Tensor narrow(int64_t axis, int64_t start, int64_t length) const;
-  static Tensor hstack(const std::vector<Tensor>& tensors);  // behind each other along the second axis
   Tensor select(int64_t axis, int64_t index) const;  // what is at one place of an axis, without it
+  static Tensor hstack(const std::vector<Tensor>& tensors);  // behind each other along the second axis
   static Tensor vstack(const std::vector<Tensor>& tensors);  // or the first; vectors are rows
   Tensor pixel_shuffle(int64_t factor) const;                // (c f f, h, w) as (c, h f, w f)
   Tensor pixel_unshuffle(int64_t factor) const;

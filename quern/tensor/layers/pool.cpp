@@ -7,6 +7,7 @@
 #include <ranges>
 
 #include "quern/ir/shape/movement.h"
+#include "quern/tensor/core/size_conditions.h"
 #include "quern/tensor/core/support.h"
 #include "quern/tensor/indexing/places.h"
 
@@ -99,10 +100,19 @@ Ints padding_of(const char* who, const IntList& given, size_t n) {
 }  // namespace detail
 
 Tensor Tensor::unfold(int64_t axis, int64_t size, int64_t step) const {
-  const int64_t at = detail::resolve_axis("unfold", axis, ndim()), n = detail::int_size("unfold", *this, at);
-  if (size < 1 || size > n)
-    throw ShapeError(fmt::format("unfold: windows of {} elements over axis {} of {}", size, at, n));
+  const int64_t at = detail::resolve_axis("unfold", axis, ndim());
+  const Dim n = this->size(at);
+  const auto text = [&] {
+    return fmt::format("unfold: windows of {} elements over axis {} of {}", size, at, n.text());
+  };
+  if (size < 1 || size > detail::value_now(n.uop()).value_or(n.max())) throw ShapeError(text());
   if (step < 1) throw ValueError(fmt::format("unfold: step {}; it must be positive", step));
+  if (n.is_symbolic()) {
+    detail::note_not_negative((n.uop() - size).simplify(), text);
+    const Dim windows = Dim((quern::max(n.uop() - size, UOp::index(0)) / step + 1).simplify());
+    const Tensor begins = detail::iota(windows, dtypes::int64).unsqueeze(1) * step;
+    return transpose(at, -1).at({ellipsis, begins + detail::iota(size, dtypes::int64)}).transpose(at, -2);
+  }
   return detail::pooled(transpose(at, -1), {size}, {step}, {1}).transpose(at, -2);
 }
 

@@ -148,8 +148,15 @@ Tensor Tensor::linspace(double start, double stop, int64_t steps, const TensorOp
   return made_of(i.eq(static_cast<double>(steps - 1)).where(stop, even).cast(dtype), options);
 }
 
-Tensor Tensor::eye(int64_t rows, std::optional<int64_t> columns, const TensorOptions& options) {
-  const int64_t n = rows, m = columns.value_or(rows);
+Tensor Tensor::eye(const Dim& rows, const std::optional<Dim>& columns, const TensorOptions& options) {
+  if (const Dim wide = columns.value_or(rows); rows.is_symbolic() || wide.is_symbolic()) {
+    const DType dtype = checked_dtype("eye", options.dtype.value_or(default_float()));
+    (void)detail::checked_shape("eye", {rows, wide});
+    const Tensor row = detail::iota(rows, dtypes::int64).unsqueeze(1),
+                 column = detail::iota(wide, dtypes::int64);
+    return detail::placed(row.eq(column).cast(dtype), options);
+  }
+  const int64_t n = rows.value(), m = columns.value_or(rows).value();
   if (n < 0 || m < 0) throw ShapeError(fmt::format("eye: {} rows and {} columns must not be negative", n, m));
   const DType dtype = checked_dtype("eye", options.dtype.value_or(default_float()));
   if (n == 0 || m == 0) return detail::placed(zeros({n, m}, {.dtype = dtype}), options);

@@ -80,6 +80,18 @@ int64_t elements(const char* who, const Shape& shape) {
   return n;
 }
 
+// Of symbolic sizes, those of the greatest values: as many numbers are drawn whatever they are, and a part
+// of them is used.
+Shape greatest(const Shape& shape) {
+  Shape most;
+  for (const Dim& d : shape) most.emplace_back(d.max());
+  return most;
+}
+Tensor in_shape(const Tensor& numbers, const Shape& shape) {
+  const Tensor all = numbers.reshape(greatest(shape));
+  return all.shrink_to(std::vector<std::optional<Dim>>(shape.begin(), shape.end()));
+}
+
 DType float_asked(const char* who, const TensorOptions& options) {
   const DType dtype = options.dtype.value_or(default_float());
   if (!dtype.is_float() || dtype.lanes() != 1)
@@ -90,7 +102,8 @@ DType float_asked(const char* who, const TensorOptions& options) {
 // So many sets of a shape, of an unsigned type: words, parts of them, or several each.
 Tensor drawn_bits(const char* who, const Shape& shape, DType dtype, int64_t sets = 1) {
   constexpr int64_t kMostWords = int64_t{1} << 50;
-  const int64_t n = elements(who, shape);
+  detail::checked_shape(who, shape);
+  const int64_t n = elements(who, greatest(shape));
   if (n == 0) return Tensor::zeros({sets, n}, {.dtype = dtype});
   const int64_t words = n > kMostWords ? n : (n * sets * dtype.bytes() - 1) / 4 + 1;
   if (words > kMostWords)
@@ -110,7 +123,8 @@ std::vector<Tensor> uniform_sets(const char* who, const Shape& shape, DType dtyp
   const Tensor all = (number * std::ldexp(1.0, -kept)).cast(dtype);
   std::vector<Tensor> each;
   each.reserve(static_cast<size_t>(sets));
-  for (int64_t i = 0; i < sets; i++) each.push_back(all.shrink({{{i, i + 1}}, std::nullopt}).reshape(shape));
+  for (int64_t i = 0; i < sets; i++)
+    each.push_back(in_shape(all.shrink({{{i, i + 1}}, std::nullopt}), shape));
   return each;
 }
 Tensor uniform_floats(const char* who, const Shape& shape, DType dtype) {
@@ -147,7 +161,7 @@ Tensor Tensor::random_bits(const Shape& shape, const TensorOptions& options) {
   const DType dtype = options.dtype.value_or(dtypes::uint32);
   if (dtype != dtypes::uint32 && dtype != dtypes::uint64)
     throw DTypeError(fmt::format("random_bits: needs uint32 or uint64, given {}", dtype.name()));
-  return detail::placed(drawn_bits("random_bits", shape, dtype).reshape(shape), options);
+  return detail::placed(in_shape(drawn_bits("random_bits", shape, dtype), shape), options);
 }
 
 Tensor Tensor::rand(const Shape& shape, const TensorOptions& options) {
@@ -186,7 +200,7 @@ Tensor Tensor::randint(const Shape& shape, int64_t low, int64_t high, const Tens
     return detail::placed(r.cast(dtype) + detail::number(wide{low}, dtype, {}), options);
   }
   // A remainder of 64 random bits: the bias is below high - low in 2^64.
-  const Tensor bits = drawn_bits("randint", shape, dtypes::uint64).reshape(shape);
+  const Tensor bits = in_shape(drawn_bits("randint", shape, dtypes::uint64), shape);
   const Tensor offset = bits.mod(detail::number(wide{range}, dtypes::uint64, {}));
   return detail::placed(
       (offset + detail::number(wide{static_cast<uint64_t>(low)}, dtypes::uint64, {})).cast(dtype), options);

@@ -5,6 +5,7 @@
 
 #include "quern/ir/shape/movement.h"
 #include "quern/tensor/core/function.h"
+#include "quern/tensor/core/size_conditions.h"
 #include "quern/tensor/core/support.h"
 
 namespace quern {
@@ -44,6 +45,16 @@ Tensor joined(const std::vector<Tensor>& tensors, int64_t at) {
   return *behind;
 }
 
+// The size that an axis has now: it says how many parts there are.
+int64_t length_now(const char* who, const Tensor& x, int64_t axis) {
+  const std::optional<wide> now = detail::value_now(x.size(axis).uop());
+  if (!now)
+    throw ShapeError(
+        fmt::format("{}: axis {} of {} is symbolic, and has no value that says how many parts there are", who,
+                    axis, shape_text(x.shape())));
+  return static_cast<int64_t>(*now);
+}
+
 }  // namespace
 
 Tensor Tensor::cat(const std::vector<Tensor>& tensors, int64_t axis) {
@@ -77,10 +88,14 @@ Tensor Tensor::stack(const std::vector<Tensor>& tensors, int64_t axis) {
   return cat(rows, at);
 }
 
+// Of a symbolic axis there are as many parts as its value now makes, and the last one has what is left.
 std::vector<Tensor> Tensor::split(const IntList& sizes, int64_t axis) const {
-  const int64_t at = resolve_axis("split", axis, ndim()), n = detail::int_size("split", *this, at);
+  const int64_t at = resolve_axis("split", axis, ndim());
+  const Dim length = size(at);
+  const int64_t n = length_now("split", *this, at);
   Ints parts = sizes.values();
-  if (parts.size() == 1) {
+  const bool all_alike = parts.size() == 1;
+  if (all_alike) {
     const int64_t each = parts[0];
     if (each <= 0) throw ValueError(fmt::format("split: parts of {} elements; they must be positive", each));
     parts.clear();
@@ -97,18 +112,34 @@ std::vector<Tensor> Tensor::split(const IntList& sizes, int64_t axis) const {
                                  fmt::join(parts, ", "), n, at));
   std::vector<Tensor> result;
   int64_t begin = 0;
-  for (const int64_t p : parts) {
-    result.push_back(part(*this, at, begin, begin + p));
-    begin += p;
+  for (size_t i = 0; i + 1 < parts.size(); i++) {
+    result.push_back(part(*this, at, begin, begin + parts[i]));
+    begin += parts[i];
   }
+  const int64_t most = all_alike ? sizes.values()[0] : parts.empty() ? 0 : parts.back();
+  const int64_t least = all_alike ? std::min<int64_t>(n, 1) : most;
+  const auto text = [&] {
+    return fmt::format("split: axis {} is {} long, which makes other parts", at, length.text());
+  };
+  detail::note_not_negative((length.uop() - begin - least).simplify(), text);
+  detail::note_not_negative((begin + most - length.uop()).simplify(), text);
+  if (!parts.empty())
+    result.push_back(part(*this, at, begin, all_alike ? length : Dim(begin + parts.back())));
   return result;
 }
 
 std::vector<Tensor> Tensor::chunk(int64_t chunks, int64_t axis) const {
   if (chunks <= 0) throw ValueError(fmt::format("chunk: {} chunks; there must be at least 1", chunks));
-  const int64_t at = resolve_axis("chunk", axis, ndim()), n = detail::int_size("chunk", *this, at);
+  const int64_t at = resolve_axis("chunk", axis, ndim()), n = length_now("chunk", *this, at);
+  const int64_t each = n == 0 ? 0 : (n - 1) / chunks + 1;
+  const UOp length = size(at).uop();
+  const auto text = [&] {
+    return fmt::format("chunk: axis {} is {} long, which makes other parts", at, length.text());
+  };
+  detail::note_not_negative((each * chunks - length).simplify(), text);
+  detail::note_not_negative((length - std::max<int64_t>((each - 1) * chunks + 1, 0)).simplify(), text);
   if (n == 0) return std::vector<Tensor>(static_cast<size_t>(chunks), *this);
-  return split((n - 1) / chunks + 1, at);
+  return split(each, at);
 }
 
 }  // namespace quern
