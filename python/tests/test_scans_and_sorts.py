@@ -5,6 +5,7 @@ import os
 import numpy as np
 import pytest
 
+import quern
 from quern import Tensor, TinyJit, function
 
 SHAPES = [(1,), (2,), (33,), (1040,), (1041,), (2500,), (3, 7), (5, 1100), (1100, 5), (1100, 9), (1045, 40), (2, 3, 4), (3, 70, 9), (70, 1050), (0,), (0, 3), (3, 0)]
@@ -202,3 +203,56 @@ def test_in_functions_and_jits():
     jitted = TinyJit(lambda t: f(t).realize())
     for i in range(4):
         np.testing.assert_array_equal(jitted(Tensor(x + i).realize()).numpy(), numpy(x + i))
+
+
+# ---- long rows, of which the parts are sorted by several threads
+
+
+@pytest.mark.parametrize("shape", [(4097,), (8192,), (70001,), (3, 20000), (15, 5000), (16, 5000), (300000,)], ids=str)
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "int32", "int64", "float16", "float32", "float64"])
+def test_long_rows(shape, dtype):
+    a = special(np.random.default_rng(len(shape)), shape, np.dtype(dtype))
+    for descending in (False, True):
+        values, places = Tensor(a).sort(descending=descending)
+        expected = stable_order(a, -1, descending)
+        np.testing.assert_array_equal(places.numpy(), expected)
+        np.testing.assert_array_equal(values.numpy(), np.take_along_axis(a, expected, -1))
+
+
+def test_one_long_row_is_sorted_in_parts():
+    """Each of the three kernels for a digit has several parts, but the one that adds up 256 numbers for each of them."""
+    steps = [step.name for step in Tensor.empty(100000).argsort().schedule()]
+    assert [sum(name.startswith(kind) for name in steps) for kind in ("count_digits", "begin_digits", "move_by_digit")] == [4, 4, 4]
+    assert not any(step.name.startswith("count_digits") for step in Tensor.empty(64, 2000).argsort().schedule())
+
+
+@pytest.mark.parametrize("n", [100000, 128256, 65536])
+@pytest.mark.parametrize("k", [1, 5, 50])
+def test_topk_copies_nothing_of_what_it_looks_through(n, k):
+    a = np.random.default_rng(n).normal(size=n).astype(np.float32)
+    x = Tensor(a).realize()
+    values, places = x.topk(k)
+    assert quern.estimate(values, places).memory < n
+    expected = np.argsort(-a, kind="stable")[:k]
+    assert places.tolist() == expected.tolist() and (values.numpy() == a[expected]).all()
+
+
+def test_topk_of_equal_and_of_last_elements():
+    """Of what stands for elements behind the end none is taken, though they are as great as the greatest."""
+    a = np.full(5003, np.nan, np.float32)
+    for largest in (True, False):
+        assert Tensor(a).topk(7, largest=largest)[1].tolist() == [0, 1, 2, 3, 4, 5, 6]
+    a = np.full(5003, -np.inf, np.float32)
+    a[[5002, 4000]] = 1
+    assert Tensor(a).topk(3)[1].tolist() == [4000, 5002, 0]
+    lazy = Tensor(np.arange(20000, dtype=np.float32)).reshape(2, 10000).permute(1, 0) * 2
+    assert lazy.topk(2, 0)[0].tolist() == [[19998, 39998], [19996, 39996]]
+
+
+def test_gradient_of_topk_of_what_is_computed():
+    a = np.random.default_rng(1).normal(size=9000).astype(np.float32)
+    x = Tensor(a, requires_grad=True)
+    (x * 3).topk(4)[0].sum().backward()
+    expected = np.zeros(9000)
+    expected[np.argsort(-a)[:4]] = 3
+    assert (x.grad.numpy() == expected).all()

@@ -7,6 +7,7 @@
 #include "quern/ir/shape/movement.h"
 #include "quern/ir/shape/places.h"
 #include "quern/ir/shape/sharding.h"
+#include "quern/tensor/core/assign.h"
 #include "quern/tensor/core/custom_gradient.h"
 #include "quern/tensor/core/support.h"
 
@@ -39,12 +40,16 @@ CustomGradient on_memory(const LoopGradient& gradient, const std::vector<KernelO
   };
 }
 
+bool is_in_order(const UOp& value) {
+  const UOp& below = value.op() == Op::RESHAPE ? value.src(0) : value;
+  return below.op() == Op::BUFFER || below.op() == Op::AFTER;
+}
+
 // The elements in order, in memory: that of a tensor which has some, else memory of its own. What is computed
 // may turn out to be a constant, which is on no device.
 UOp memory_of(const Tensor& x, const UOp& device) {
   const UOp value = x.uop(), flat = quern::reshape(value, UOps{elements_in(value.shape())});
-  const UOp& below = value.op() == Op::RESHAPE ? value.src(0) : value;
-  if (below.op() == Op::BUFFER || below.op() == Op::AFTER) return flat;
+  if (is_in_order(value)) return flat;
   const UOp buffer = new_buffer(x.dtype(), static_cast<int64_t>(flat.shape()[0].int_value()), device);
   return quern::after(buffer, UOps{quern::store(buffer, flat)});
 }
@@ -91,6 +96,10 @@ std::vector<Tensor> run_loops(const std::string& name, const std::vector<KernelO
   for (size_t i = 0; i < outputs.size(); i++)
     results.emplace_back(quern::reshape(quern::after(memory[i], UOps{call}), sizes_of(outputs[i].shape)));
   return results;
+}
+
+Tensor in_order(const char* who, const Tensor& x) {
+  return is_in_order(x.uop()) ? x : in_new_memory(who, x);
 }
 
 bool can_run_loops(const Tensor& x) {

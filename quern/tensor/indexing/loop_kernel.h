@@ -31,6 +31,9 @@ std::vector<Tensor> run_loops(const std::string& name, const std::vector<KernelO
                               const std::function<UOp(const UOps& memory)>& body,
                               const LoopGradient& gradient = {}, const std::string& gradient_name = {});
 
+// x, if it is memory with its elements in order, else a copy: for what several kernels read.
+Tensor in_order(const char* who, const Tensor& x);
+
 // Whether such a kernel can be made for x: all sizes are numbers, and no axis is cut over devices.
 bool can_run_loops(const Tensor& x);
 bool has_elements(const Tensor& x);  // it may have some

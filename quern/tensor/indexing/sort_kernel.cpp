@@ -16,6 +16,7 @@ constexpr int64_t kDigit = 8, kDigits = 256;  // bits, and values of a digit
 constexpr int64_t kPiece = 4096;              // elements that one thread does by itself
 constexpr int64_t kSmallestGroup = 16;        // elements of which the least stands for all
 constexpr int64_t kNear = 1024;               // rows up to this length are sorted in memory of the thread
+constexpr int64_t kParts = 16;                // of a long row, where there are fewer rows than this
 
 int64_t pieces_of(int64_t n, int64_t size) { return (n + size - 1) / size; }
 UOp index_of(const UOp& value) { return value.cast(dtypes::index); }
@@ -118,6 +119,109 @@ UOp sort_rows(const UOps& memory, const Rows& rows, int64_t bits, bool near) {
   const UOp k = build.loop(rows.n);
   const UOp found = read(seen_after(places, {sorted, k}), base + index_of(side.at({sorted})) * rows.n + k);
   return ended(ended(write(out, row * rows.n + k, as(found, out.dtype().base())), {k}), {row});
+}
+
+// ---- the same, of few long rows in parts: for each digit, three kernels
+
+struct RowParts {
+  static constexpr int64_t kLeast = 8 * kDigits;  // elements: there are few counts beside them
+  int64_t count, size;
+
+  explicit RowParts(const Rows& rows)
+      : count(pieces_of(rows.n, std::max(kLeast, pieces_of(rows.n, kParts)))),
+        size(std::max(kLeast, pieces_of(rows.n, kParts))) {}
+  Shape counts(const Rows& rows) const { return {Dim(rows.count), Dim(kDigits), Dim(count)}; }
+};
+
+// Where a part of a row is: its row, where it begins there, and how many elements it has.
+struct RowPart {
+  UOp loop, row, number, first, size;
+
+  RowPart(LoopBuilder& build, const Rows& rows, const RowParts& parts)
+      : loop(build.loop(rows.count * parts.count, AxisKind::GLOBAL)),
+        row(loop / parts.count),
+        number(loop % parts.count),
+        first(number * parts.size),
+        size(quern::min(UOp::index(parts.size), rows.n - first)) {}
+  UOp counter(const UOp& value, const RowParts& parts) const {
+    return (row * kDigits + value) * parts.count + number;
+  }
+};
+
+// How often each part has each value of a digit.
+UOp count_digits(const UOps& memory, const Rows& rows, const RowParts& parts, int64_t shift) {
+  LoopBuilder build;
+  const UOp counts = build.registers(dtypes::int32, kDigits);
+  const RowPart part(build, rows, parts);
+  const UOp cleared = build.loop(kDigits);
+  const UOp zeros = ended(
+      write(seen_after(counts, {part.loop, cleared}), cleared, UOp::constant(dtypes::int32, 0)), {cleared});
+  const UOp i = build.loop(part.size), now = seen_after(counts, {zeros, i});
+  const UOp slot = digit_of(read(memory[1], part.row * rows.n + part.first + i), UOp::index(shift));
+  const UOp counted = ended(write(now, slot, read(now, slot) + 1), {i});
+  const UOp value = build.loop(kDigits);
+  const UOp stored =
+      write(memory[0], part.counter(value, parts), read(seen_after(counts, {counted, value}), value));
+  return ended(ended(stored, {value}), {part.loop});
+}
+
+// Where in its row each value of each part begins.
+UOp begin_digits(const UOps& memory, const Rows& rows, const RowParts& parts) {
+  LoopBuilder build;
+  const Cell sum(build, dtypes::int32);
+  const int64_t n = kDigits * parts.count;
+  const UOp row = build.loop(rows.count, AxisKind::GLOBAL), none = sum.set({row}, 0), i = build.loop(n);
+  const UOps when{none, i};
+  const UOp at = row * n + i, before = sum.at(when);
+  const UOp after = before + read(memory[1], at);
+  return ended(ended(together({write(memory[0], at, before), sum.set(when, after)}), {i}), {row});
+}
+
+// memory: the places, and, if there is another digit, the keys, in the order of this one; where each value of
+// it begins, the keys, and, if there was another digit, the places as they are.
+UOp move_by_digit(const UOps& memory, const Rows& rows, const RowParts& parts, int64_t shift, bool is_first,
+                  bool is_last) {
+  LoopBuilder build;
+  const size_t inputs = is_last ? 1 : 2;
+  const UOp &begins = memory[inputs], &keys = memory[inputs + 1];
+  const UOp counts = build.registers(dtypes::int32, kDigits);
+  const RowPart part(build, rows, parts);
+  const UOp value = build.loop(kDigits);
+  const UOp loaded = ended(write(seen_after(counts, {part.loop, value}), value,
+                                 read(begins, part.counter(value, parts))),
+                           {value});
+  const UOp i = build.loop(part.size), now = seen_after(counts, {loaded, i});
+  const UOp place = part.first + i, from = part.row * rows.n + place, key = read(keys, from);
+  const UOp slot = digit_of(key, UOp::index(shift)), next = read(now, slot);
+  const UOp to = part.row * rows.n + index_of(next);
+  const UOp moved = is_first ? place : read(memory[inputs + 2], from);
+  UOps moves{write(now, slot, next + 1), write(memory[0], to, as(moved, memory[0].dtype().base()))};
+  if (!is_last) moves.push_back(write(memory[1], to, key));
+  return ended(ended(together(moves), {i}), {part.loop});
+}
+
+Tensor places_sorted_in_parts(const SortKeys& given, const Rows& rows, DType index) {
+  const RowParts parts(rows);
+  Tensor keys = in_new_memory("sort", given.keys), places = keys;  // there are none yet
+  for (int64_t shift = 0; shift < given.bits; shift += kDigit) {
+    const bool is_first = shift == 0, is_last = shift + kDigit >= given.bits;
+    const Tensor counts =
+        run_loops("count_digits", {{dtypes::int32, parts.counts(rows)}}, {keys},
+                  [&](const UOps& memory) { return count_digits(memory, rows, parts, shift); })[0];
+    const Tensor begins =
+        run_loops("begin_digits", {{dtypes::int32, parts.counts(rows)}}, {counts},
+                  [&](const UOps& memory) { return begin_digits(memory, rows, parts); })[0];
+    std::vector<KernelOutput> outputs{{is_last ? index : dtypes::int32, keys.shape()}};
+    std::vector<Tensor> inputs{begins, keys};
+    if (!is_last) outputs.push_back({keys.dtype(), keys.shape()});
+    if (!is_first) inputs.push_back(places);
+    const std::vector<Tensor> moved = run_loops("move_by_digit", outputs, inputs, [&](const UOps& memory) {
+      return move_by_digit(memory, rows, parts, shift, is_first, is_last);
+    });
+    places = moved[0];
+    if (!is_last) keys = moved[1];
+  }
+  return places;
 }
 
 // ---- the least: digit by digit from the highest, which of them is the greatest that is still taken
@@ -234,6 +338,8 @@ SortKeys sort_keys(const Tensor& x, bool descending) {
 Tensor sorted_places(const SortKeys& keys, DType index) {
   const Rows rows(keys.keys);
   const bool near = rows.n <= kNear;
+  if (!near && rows.count < kParts && RowParts(rows).count > 1)
+    return places_sorted_in_parts(keys, rows, index);
   std::vector<KernelOutput> outputs{{index, keys.keys.shape()}};
   if (!near)
     for (const DType d : {keys.keys.dtype(), dtypes::int32})
@@ -272,31 +378,34 @@ Tensor picked(const Tensor& x, const Tensor& places) {
 }
 
 // Groups of neighbours whose least key is not among the k least of all groups have none of the k least keys:
-// one pass finds these minima, and what is left to look at are few.
-Tensor least_places(const SortKeys& keys, int64_t k, DType index) {
-  const Rows rows(keys.keys);
+// one pass over x finds these minima, and what is left to look at are few.
+Tensor least_places(const Tensor& x, bool descending, int64_t k, DType index) {
+  const Rows rows(x);
+  const SortKeys keys = sort_keys(x, descending);
   const auto group = static_cast<int64_t>(
       std::bit_floor(static_cast<uint64_t>(std::sqrt(static_cast<double>(rows.n) / static_cast<double>(k)))));
   if (group < kSmallestGroup)
-    return run_loops("select", {{index, with_last(keys.keys, k)}, {keys.keys.dtype(), keys.keys.shape()}},
-                     {keys.keys},
+    return run_loops("select", {{index, with_last(x, k)}, {keys.keys.dtype(), x.shape()}}, {keys.keys},
                      [&](const UOps& memory) { return select_in_rows(memory, rows, keys.bits, k); })[0];
-  const int64_t groups = pieces_of(rows.n, group);
-  std::vector<std::pair<Dim, Dim>> padding(static_cast<size_t>(keys.keys.ndim()), {Dim(0), Dim(0)});
-  padding.back().second = groups * group - rows.n;
+  const int64_t groups = pieces_of(rows.n, group), padded = groups * group;
+  // What is behind the end is behind all others, also behind those that are as great.
   const Tensor greatest = detail::number(0, keys.keys.dtype(), {}).bitwise_not();
   Tensor all = keys.keys;
-  if (groups * group != rows.n) {  // behind all others, also behind those that are as great
-    const Tensor is_there = detail::iota(groups * group, dtypes::int64).lt(rows.n);
-    all = is_there.where(all.pad_axes(padding, 0), greatest);
+  if (padded != rows.n) {
+    std::vector<std::pair<Dim, Dim>> padding(static_cast<size_t>(x.ndim()), {Dim(0), Dim(0)});
+    padding.back().second = padded - rows.n;
+    all = detail::iota(padded, dtypes::int64).lt(rows.n).where(all.pad_axes(padding, 0), greatest);
   }
-  all = in_new_memory("topk", all);
-  Shape cut = with_last(keys.keys, groups), flat = with_last(keys.keys, k * group);
+  Shape cut = with_last(x, groups), flat = with_last(x, k * group);
   cut.emplace_back(group);
-  const Tensor minima = detail::reduced("topk", all.reshape(cut), Op::MIN, -1, false);
-  const Tensor first = least_places({minima, keys.bits}, k, index) * group;
-  const Tensor places = (first.unsqueeze(-1) + detail::iota(group, index)).reshape(flat);
-  return picked(places, least_places({picked(all, places), keys.bits}, k, index));
+  const Tensor minima = in_new_memory("topk", detail::reduced("topk", all.reshape(cut), Op::MIN, -1, false));
+  const Tensor first = least_places(minima, false, k, index) * group;
+  const Tensor places =
+      in_new_memory("topk", (first.unsqueeze(-1) + detail::iota(group, index)).reshape(flat));
+  const Tensor within = padded != rows.n ? places.minimum(rows.n - 1) : places;
+  Tensor candidates = sort_keys(picked(x, within), descending).keys;
+  if (padded != rows.n) candidates = places.lt(rows.n).where(candidates, greatest);
+  return picked(places, least_places(in_new_memory("topk", candidates), false, k, index));
 }
 
 Tensor put_back(const Tensor& x, const Tensor& places, int64_t n) {

@@ -17,9 +17,9 @@ SortKeys sort_keys(const Tensor& x, bool descending);
 // Of each row, the places of the elements from the least key to the greatest; equal ones in order.
 Tensor sorted_places(const SortKeys& keys, DType index);
 
-// Of each row, the places of the k least keys, in no particular order but the same each time. Of equal ones
-// the first are taken.
-Tensor least_places(const SortKeys& keys, int64_t k, DType index);
+// Of each row, the places of the k least elements, or the k greatest, in order of their places. Of equal ones
+// the first are taken. x is in memory, which is read once where k is small.
+Tensor least_places(const Tensor& x, bool descending, int64_t k, DType index);
 
 // Of each row, the elements at `places`, which are within the row, none of them twice; and the opposite:
 // a row of n elements with these at these places, and 0 elsewhere. Each is the gradient of the other.

@@ -129,13 +129,13 @@ std::pair<Tensor, Tensor> Tensor::topk(int64_t k, int64_t axis, bool largest, bo
   if (const int64_t most = n.max(); k > 0 && most > kFewest && most / k >= kSelected && most <= kMostSorted &&
                                     detail::can_run_loops(*this) && detail::has_elements(*this)) {
     const Tensor moved = transpose(at, -1);
-    const detail::SortKeys keys = detail::sort_keys(moved.detach(), largest);
-    const Tensor some =
-        detail::least_places(keys, k, detail::place_dtype(n));  // of equal ones the first is first
-    const Tensor order =
-        detail::sorted_places({detail::picked(keys.keys, some), keys.bits}, detail::place_dtype(n));
+    const DType index = detail::place_dtype(n);
+    const Tensor x = detail::in_order("topk", moved);
+    const Tensor some = detail::least_places(x, largest, k, index);  // of equal ones the first is first
+    const Tensor found = detail::picked(x, some).detach();
+    const Tensor order = detail::sorted_places(detail::sort_keys(found, largest), index);
     const Tensor places = detail::picked(some, order);
-    return {detail::picked(moved, places).transpose(at, -1), places.transpose(at, -1)};
+    return {detail::picked(x, places).transpose(at, -1), places.transpose(at, -1)};
   }
   const auto [values, places] = sort(at, largest);
   std::vector<std::optional<std::pair<Dim, Dim>>> bounds(static_cast<size_t>(ndim()));
