@@ -321,3 +321,15 @@ def test_a_mask_of_which_one_bool_is_known():
     factors = same.where(share, 0).pad(((0, 0), (0, 1))) + first.where(0, Tensor(weights).realize())
     (gradient,) = (windows * factors.detach()).sum().gradient(at)
     np.testing.assert_array_equal(gradient.numpy(), [1, 5, 9, 6])
+
+
+@pytest.mark.parametrize("read", [True, False])
+def test_what_is_overwritten_has_no_part_in_it(read):
+    """Reading another loss ends the graph of x: a value that was overwritten before is not what x was computed of."""
+    a = Tensor([1.0, 2.0])
+    x, y = a.clone(), Tensor.empty(2).assign(Tensor([3.0, 4.0]))
+    x.assign(y - 1)
+    losses = [(x * x).sum(), (y * y).sum()]
+    if read:
+        assert x.tolist() == [2, 3] and [loss.item() for loss in losses] == [13, 25]
+    assert losses[0].gradient(a)[0].tolist() == [0, 0]

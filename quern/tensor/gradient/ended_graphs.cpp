@@ -4,6 +4,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <ranges>
 #include <unordered_map>
 
 #include "quern/base/fork.h"
@@ -23,6 +24,14 @@ void each_flow(const UOp& u, const F& f) {
       if (s.dtype().is_float() || s.dtype().is_void()) f(s);
   };
   if (u.op() == Op::STORE) return f(u.src(1));
+  if (u.op() == Op::AFTER) {  // nothing is left of what was there before all was written
+    const UOps writes = writes_to_memory(u);
+    for (const UOp& write : std::ranges::reverse_view(writes)) {
+      f(write);
+      if (write.op() == Op::CALL || overwrites_all(u, write)) return;
+    }
+    return f(u.src(0));
+  }
   if (const GradientRule* rule = gradient_rule(u.op())) {
     for (size_t i = 0; i < u.src().size(); i++)
       if (flows(*rule, u, i)) f(u.src(i));
