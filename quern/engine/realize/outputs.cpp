@@ -97,7 +97,7 @@ class Gatherer {
   void look() {
     states_.clear(), superseded_.clear(), written_.clear(), contiguous_.clear();
     UOps calls;
-    walk(UOp::sink(wanted_.order), [&](const UOp& u) {
+    walk(UOp::sink(wanted_.order), enter, [&](const UOp& u) {
       if (u.op() == Op::CONTIGUOUS) contiguous_.insert(u);
       if (u.op() == Op::CALL) calls.push_back(u);
       if (is_state(u)) {
@@ -120,7 +120,7 @@ class Gatherer {
     // What reads, in a state before the last, memory that is written: found in one walk for all.
     NodeSet reads_old;
     if (!written_.empty())
-      walk(UOp::sink(live_), [&](const UOp& u) {
+      walk(UOp::sink(live_), enter, [&](const UOp& u) {
         const bool old = (u.op() == Op::BUFFER && written_.contains(u)) ||
                          std::ranges::any_of(u.src(), [&](const UOp& s) { return reads_old.contains(s); });
         if (old && !is_last(u)) reads_old.insert(u);
@@ -134,6 +134,7 @@ class Gatherer {
     return added;
   }
 
+  static bool enter(const UOp& u) { return !is_kernel(u); }
   bool is_last(const UOp& u) const { return states_.contains(u) && !superseded_.contains(u); }
 
   Outputs build() {
@@ -143,8 +144,12 @@ class Gatherer {
     UOps sources;
     const UOp all = UOp::sink(wanted_.order);
     const Shardings shardings(all);
-    walk(all, [&](const UOp& u) {
+    walk(all, enter, [&](const UOp& u) {
       if (same(u, all)) return;
+      if (is_kernel(u)) {
+        done.emplace(u, u), places.emplace(u, u);
+        return;
+      }
       const bool writes = u.op() == Op::STORE || u.op() == Op::AFTER;
       auto rebuilt = [&](bool as_place) {
         sources.clear();
@@ -209,6 +214,7 @@ UOp buffer_under(const UOp& x) {
   return u->op() == Op::BUFFER ? *u : UOp();
 }
 
+bool is_kernel(const UOp& u) { return u.op() == Op::SINK && u.arg().kind() == ArgKind::Kernel; }
 bool is_state(const UOp& u) { return u.op() == Op::AFTER && buffer_under(u); }
 
 const UOp& seen_together(const UOp& u) {

@@ -24,6 +24,9 @@ enum class Roots {
 // are computed before.
 Outputs outputs_for(const UOps& roots, Roots as, const UOps& live);
 
+// The body of a CALL, which has nothing in it but its PARAMs: walks over tensors leave it out.
+bool is_kernel(const UOp& u);
+
 // An AFTER of memory: what the memory holds after the effects.
 bool is_state(const UOp& u);
 

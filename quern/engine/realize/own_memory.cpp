@@ -23,13 +23,18 @@ class Owners {
 
   // Which nodes became others: AFTERs.
   std::unordered_map<UOp, UOp> run(const UOp& all) {
-    walk(all, [&](const UOp& u) {
+    const auto enter = [](const UOp& u) { return !is_kernel(u); };
+    walk(all, enter, [&](const UOp& u) {
       if (u.op() == Op::STORE) stored_.insert(memory_base(u.src(0)));
     });
     std::unordered_map<UOp, UOp> changed;
     NodeMap<UOp> done;
     UOps sources;
-    walk(all, [&](const UOp& u) {
+    walk(all, enter, [&](const UOp& u) {
+      if (is_kernel(u)) {
+        done.emplace(u, u);
+        return;
+      }
       sources.clear();
       bool other = false;
       for (size_t i = 0; i < u.src().size(); i++) {
