@@ -245,6 +245,18 @@ def test_eight_bits(dtype, greatest, device):
     assert x.float().tolist() == [0.0, 1.5, -2.0, greatest, 1.0, 1 + 2 * step, 1 + step, 2.0**-6]
 
 
+@pytest.mark.parametrize("dtype, greatest", [("fp8e4m3", 448.0), ("fp8e5m2", 57344.0)])
+def test_eight_bits_saturate(dtype, greatest, device):
+    """What is finite and too large becomes the greatest number; infinities and NaNs do not become numbers."""
+    x = Tensor([1e6, -1e30, greatest * 1.2, greatest, float("nan"), float("inf")], device=device).cast(dtype).float().tolist()
+    assert x[:4] == [greatest, -greatest, greatest, greatest]
+    assert not any(np.isfinite(x[4:]))
+    assert Tensor([-70000, 300], dtype="int32", device=device).cast(dtype).float().tolist()[0] == -greatest
+    assert Tensor([1e6], dtype="float16" if dtype == "fp8e4m3" else "bfloat16", device=device).minimum(6e4).cast(dtype).float().item() == greatest
+    given = Tensor([2.0, 1e9], device=device)
+    assert given.cast(dtype).float().sum().gradient(given)[0].tolist() == [1.0, 0.0]
+
+
 @pytest.mark.parametrize("source, target", [
     ("float32", "uint32"), ("float64", "int64"), ("int16", "float16"), ("int8", "uint8"), ("uint16", "bfloat16")])
 def test_bitcast(source, target, device):

@@ -278,14 +278,15 @@ class Pricing {
   }
 
   // Loops that decide whether memory is accessed. Those that were padded are among them, but for one whose
-  // last step is done apart.
+  // last step is done apart; and what is read far apart in them is read again by the steps that do nothing.
   LoopSet gates_of(const Access& a) const {
     LoopSet gated = a.gated;
     bool is_apart = kernel_.reductions.empty() && threads_ == 1;
     for (size_t i = 0; i < splits_.size(); i++) {
       if (splits_[i].steps <= kernel_.loops[i].steps) continue;
       is_apart = is_apart && splits_[i].steps / splits_[i].copies > 1;
-      if (!is_apart && has(a.loops, i)) gated |= bit(i);
+      const bool is_read_again = !a.is_store && a.gated == 0 && a.strides[i] != 1;
+      if (!is_apart && has(a.loops, i) && !is_read_again) gated |= bit(i);
       is_apart = false;
     }
     return gated;
@@ -409,8 +410,12 @@ class Pricing {
       const Access& a = kernel_.accesses[i];
       if (a.is_near) continue;
       double times = 1;
-      for (size_t d = 0; d < depth; d++)
-        if (has(a.around | a.loops, levels_[d].loop)) times *= levels_[d].count;
+      bool stays = true;  // what is the same in each step of the loops next to it
+      for (size_t d = depth; d-- > 0;) {
+        if (!has(a.around | a.loops, levels_[d].loop)) continue;
+        stays = stays && !has(a.loops, levels_[d].loop);
+        if (!stays) times *= levels_[d].count;
+      }
       if (pages != nullptr) *pages += times * prints[i].pages;
       sum += times * prints[i].bytes * (a.is_store ? 2 * crowded(a) : 1);
     }
