@@ -14,7 +14,6 @@ using namespace cost;
 constexpr size_t kWidth = 2;  // plans that a round goes on from
 constexpr int kRounds = 7;
 constexpr int64_t kMostAtOnce = 1024;  // steps of the loops together
-constexpr int64_t kMostNodes = 3000;   // that copies may come to: compilers take long for more
 constexpr int64_t kAmounts[] = {2, 3, 4, 5, 6, 7, 8, 12, 16};
 
 struct Candidate {

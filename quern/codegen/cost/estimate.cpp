@@ -400,24 +400,27 @@ class Pricing {
       const Footprint all = measure(outer);
       const auto fits = [&] { return (cache < 2 ? all.taken : all.bytes) <= caches[cache] * kPart; };
       for (; cache < std::size(caches) && !fits(); cache++)
-        *moved[cache] = comes(prints, depth, cache == 0 ? &w.pages : nullptr);
+        *moved[cache] = comes(prints, outer, depth, cache == 0 ? &w.pages : nullptr);
       std::swap(prints, outer);
     }
   }
-  double comes(const std::vector<Footprint>& prints, size_t depth, double* pages) const {
+  // What one step of the level touches fits, and stays until the next step; all of its steps together do not
+  // fit.
+  double comes(const std::vector<Footprint>& step, const std::vector<Footprint>& all, size_t depth,
+               double* pages) const {
     double sum = 0;
-    for (size_t i = 0; i < prints.size(); i++) {
+    for (size_t i = 0; i < all.size(); i++) {
       const Access& a = kernel_.accesses[i];
       if (a.is_near) continue;
-      double times = 1;
-      bool stays = true;  // what is the same in each step of the loops next to it
+      double times = 1, steps = 1;
+      bool stays = true;  // as what is the same in each step of the levels next to it does
       for (size_t d = depth; d-- > 0;) {
         if (!has(a.around | a.loops, levels_[d].loop)) continue;
         stays = stays && !has(a.loops, levels_[d].loop);
-        if (!stays) times *= levels_[d].count;
+        if (!stays) (d + 1 == depth ? steps : times) *= levels_[d].count;
       }
-      if (pages != nullptr) *pages += times * prints[i].pages;
-      sum += times * prints[i].bytes * (a.is_store ? 2 * crowded(a) : 1);
+      if (pages != nullptr) *pages += times * steps * step[i].pages;
+      sum += times * all[i].bytes * (a.is_store ? 2 * crowded(a) : 1);
     }
     return sum;
   }
