@@ -194,12 +194,63 @@ class Rewrite {
   size_t waiting_ = 0, deepest_ = kDeepest;
 };
 
+// Order::once. Parts of the graph in which no rule can start are not entered, and only nodes that change are
+// remembered.
+template <bool Observed>
+UOp rewrite_once(const UOp& root, const Rules& rules, Context context, const RewriteOptions& options,
+                 Observation* observation) {
+  if (!rules.rebuilds())
+    throw RewriteError(fmt::format("{}: a rule is no function of a node and its new sources", options.name));
+  const OpSet roots = rules.roots();
+  NodeMap<UOp> done;  // what became of nodes that are others now
+  UOps scratch;
+  const auto enter = [&](const UOp& u) {
+    return u.ops_below().intersects(roots) && (!options.gate || options.gate(u));
+  };
+  const auto visit = [&](const UOp& u) {
+    const Sources given = u.src();
+    Sources now = given;
+    if (!options.gate || options.gate(u)) {
+      size_t i = 0;
+      while (i < given.size() && !done.contains(given[i])) i++;
+      if (i < given.size()) {
+        scratch.assign(given.begin(), given.end());
+        for (; i < given.size(); i++)
+          if (const UOp* changed = done.find(given[i])) scratch[i] = *changed;
+        now = scratch;
+      }
+    }
+    if (roots.contains(u.op())) {
+      Rules::Step step = Observed && observation->counts_attempts()
+                             ? rules.apply_observed(u, now, context, *observation)
+                             : rules.apply(u, now, context);
+      if (step.result) {
+        if constexpr (Observed) observation->fired(*step.rule, u, step.result);
+        done.emplace(u, std::move(step.result));
+        return;
+      }
+    }
+    if (now.data() != given.data()) done.emplace(u, u.with_src(now));
+  };
+  walk(root, enter, visit);
+  const UOp* changed = done.find(root);
+  return changed ? *changed : root;
+}
+
+template <bool Observed>
+UOp rewrite(const UOp& root, const Rules& rules, Context context, const RewriteOptions& options,
+            Observation* observation) {
+  if (options.order == Order::once)
+    return rewrite_once<Observed>(root, rules, context, options, observation);
+  return Rewrite<Observed>(root, rules, context, options, observation).run();
+}
+
 }  // namespace
 
 UOp graph_rewrite_with(const UOp& root, const Rules& rules, Context context, const RewriteOptions& options) {
-  if (!observing()) return Rewrite<false>(root, rules, context, options, nullptr).run();
+  if (!observing()) return rewrite<false>(root, rules, context, options, nullptr);
   Observation observation(options.name, root);
-  UOp result = Rewrite<true>(root, rules, context, options, &observation).run();
+  UOp result = rewrite<true>(root, rules, context, options, &observation);
   observation.finish(result);
   return result;
 }

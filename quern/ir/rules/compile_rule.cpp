@@ -27,7 +27,7 @@ class Compiler {
       out_.condition = add(rule.condition(), false);
       check(rule.condition(), Use::integer);
     }
-    if (rule.has_function() && rule.function().captures != out_.captures)
+    if (rule.has_function() && !rule.rebuilds() && rule.function().captures != out_.captures)
       refuse(fmt::format("{} captures {} nodes, but its function takes {}", rule.left().text(), out_.captures,
                          rule.function().captures));
   }

@@ -36,8 +36,9 @@ struct CompiledRule {
 // A RewriteError when the rule makes no sense: unknown variables, a function with other arguments, ...
 CompiledRule compile_rule(const Rule& rule);
 
-// What the rule makes of the node; none if it does not match, refuses, or gives the node itself.
-UOp apply_rule(const CompiledRule& compiled, const UOp& node, Context context);
+// What the rule makes of the node; none if it does not match, refuses, or changes nothing. `now`: the node's
+// sources, for functions that take them.
+UOp apply_rule(const CompiledRule& compiled, const UOp& node, Sources now, Context context);
 
 // The number of a literal, or the arg that a pattern asks for.
 bool asks_for_one_arg(const Part& part);

@@ -282,7 +282,7 @@ bool has_that_arg(const Part& p, const UOp& u) {
   return p.kind == Pat::Kind::literal ? equals(p, u) : *p.data->arg == u.arg();
 }
 
-UOp apply_rule(const CompiledRule& compiled, const UOp& node, Context context) {
+UOp apply_rule(const CompiledRule& compiled, const UOp& node, Sources now, Context context) {
   Matcher matcher(compiled);
   const Rule& rule = *compiled.rule;
   while (matcher.next(node)) {
@@ -295,9 +295,10 @@ UOp apply_rule(const CompiledRule& compiled, const UOp& node, Context context) {
         throw RewriteError(
             fmt::format("the rule {} ({}) needs a context of another type than the rewrite was given",
                         rule.text(), rule.location()));
-      result = f.call(matcher.captured(), context.object);
+      result = f.rebuild ? f.rebuild(node, now, context.object) : f.call(matcher.captured(), context.object);
     }
-    if (result && !same(result, node)) return result;
+    // A node with other sources than it had may become what it was.
+    if (result && (!same(result, node) || now.data() != node.src().data())) return result;
   }
   return {};
 }

@@ -67,6 +67,7 @@ struct detail::CompiledRules {
   std::vector<CompiledRule> rules;
   std::array<std::vector<Candidate>, kOpCount> by_op;
   OpSet roots;
+  bool rebuilds = true;
 };
 
 namespace {
@@ -79,6 +80,7 @@ std::unique_ptr<const detail::CompiledRules> compile(RuleList list) {
   for (const detail::CompiledRule& rule : made->rules) {
     const OpSet roots = rule.parts[static_cast<size_t>(rule.left)].ops;
     made->roots |= roots;
+    made->rebuilds &= rule.rule->rebuilds();
     for (int i = 0; i < kOpCount; i++)
       if (roots.contains(static_cast<Op>(i))) made->by_op[static_cast<size_t>(i)].emplace_back(rule);
   }
@@ -100,21 +102,23 @@ const detail::CompiledRules& Rules::compiled() const {
 
 const RuleList& Rules::list() const { return compiled().list; }
 OpSet Rules::roots() const { return compiled().roots; }
+bool Rules::rebuilds() const { return compiled().rebuilds; }
 
-Rules::Step Rules::apply(const UOp& node, Context context) const {
+Rules::Step Rules::apply(const UOp& node, Sources now, Context context) const {
   for (const detail::Candidate& candidate : compiled().by_op[static_cast<size_t>(node.op())]) {
     if (!candidate.may_match(node)) continue;
-    if (UOp result = detail::apply_rule(candidate.rule(), node, context))
+    if (UOp result = detail::apply_rule(candidate.rule(), node, now, context))
       return {std::move(result), candidate.rule().rule};
   }
   return {};
 }
 
-Rules::Step Rules::apply_observed(const UOp& node, Context context, detail::AttemptObserver& observer) const {
+Rules::Step Rules::apply_observed(const UOp& node, Sources now, Context context,
+                                  detail::AttemptObserver& observer) const {
   for (const detail::Candidate& candidate : compiled().by_op[static_cast<size_t>(node.op())]) {
     if (!candidate.may_match(node)) continue;
     const int64_t start = observer.clock();
-    UOp result = detail::apply_rule(candidate.rule(), node, context);
+    UOp result = detail::apply_rule(candidate.rule(), node, now, context);
     observer.attempt(*candidate.rule().rule, static_cast<bool>(result), observer.clock() - start);
     if (result) return {std::move(result), candidate.rule().rule};
   }

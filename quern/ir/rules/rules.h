@@ -42,6 +42,7 @@ struct RuleFunction {
   std::function<UOp(const UOp* const* captured, void* context)> call;
   const std::type_info* context = nullptr;  // the type it wants, or null
   int captures = 0;
+  std::function<UOp(const UOp& node, Sources now, void* context)> rebuild = {};  // instead of `call`
 };
 
 template <class T>
@@ -67,6 +68,22 @@ RuleFunction rule_function(F f, UOp (*)(C&, A...)) {
             }(std::index_sequence_for<A...>{});
           },
           &typeid(C), static_cast<int>(sizeof...(A))};
+}
+
+// Those that take a node as it was, and its sources as they are now.
+template <class F>
+RuleFunction rule_function(F f, UOp (*)(const UOp&, Sources)) {
+  return {.call = {}, .rebuild = [f = std::move(f)](const UOp& node, Sources now, void*) {
+            return f(node, now);
+          }};
+}
+template <class F, class C>
+RuleFunction rule_function(F f, UOp (*)(C&, const UOp&, Sources)) {
+  return {.call = {},
+          .context = &typeid(C),
+          .rebuild = [f = std::move(f)](const UOp& node, Sources now, void* context) {
+            return f(*static_cast<C*>(context), node, now);
+          }};
 }
 
 template <class T>
@@ -97,6 +114,8 @@ class Rule {
   // order in which their names first appear on the left side, a node's own name before those of its sources.
   // It returns a node, or none to refuse. The note says in a few words what becomes of the node; traces show
   // it.
+  // For Order::once it receives the context, if it takes one, the node as it was, which is the one that the
+  // left side matches, and the node's sources as they are now (Sources).
   template <class F>
     requires(!std::is_convertible_v<F, Pat>)
   Rule(Pat left, F does, const char* note = "", std::source_location where = std::source_location::current())
@@ -106,7 +125,8 @@ class Rule {
   const Pat& left() const { return left_; }
   const Pat& right() const { return right_; }          // none when it is a function
   const Pat& condition() const { return condition_; }  // may be none
-  bool has_function() const { return static_cast<bool>(function_.call); }
+  bool has_function() const { return function_.call || function_.rebuild; }
+  bool rebuilds() const { return static_cast<bool>(function_.rebuild); }  // it is one for Order::once
   const detail::RuleFunction& function() const { return function_; }
   uint64_t id() const { return id_; }  // the same for copies of a rule, another for every other rule
   std::string text() const;            // "i + 0 -> i"
@@ -148,15 +168,22 @@ class Rules {
   ~Rules();
 
   const RuleList& list() const;
-  OpSet roots() const;  // ops that a rule may start from
+  OpSet roots() const;    // ops that a rule may start from
+  bool rebuilds() const;  // do all of them take a node and its new sources, as Order::once wants?
 
   // One step at this node: what the first rule that applies makes of it, or none.
   struct Step {
     UOp result;
     const Rule* rule = nullptr;
   };
-  Step apply(const UOp& node, Context context = {}) const;
-  Step apply_observed(const UOp& node, Context context, detail::AttemptObserver& observer) const;
+  Step apply(const UOp& node, Context context = {}) const { return apply(node, node.src(), context); }
+  Step apply_observed(const UOp& node, Context context, detail::AttemptObserver& observer) const {
+    return apply_observed(node, node.src(), context, observer);
+  }
+  // The same with sources that the node did not have so far, for rules that take them.
+  Step apply(const UOp& node, Sources now, Context context) const;
+  Step apply_observed(const UOp& node, Sources now, Context context,
+                      detail::AttemptObserver& observer) const;
 
  private:
   const detail::CompiledRules& compiled() const;

@@ -295,5 +295,97 @@ TEST(Rewrite, NothingIsLeftAlive) {
   EXPECT_EQ(live_nodes(), before_it);
 }
 
+// ---- Order::once
+
+UOp rewrite_once(const UOp& root, const Rules& rules) {
+  return graph_rewrite(root, rules, {.order = Order::once});
+}
+
+UOp doubled(const UOp& u, Sources now) {
+  return UOp::make(Op::ADD, u.dtype(), {u.with_src(now), u.with_src(now)});
+}
+
+TEST(RewriteOnce, ANodeIsTriedOnceAndWhatReplacesItStays) {
+  const Rules rules{{op(Op::MUL), doubled}};
+  const UOp product = kN * kM;
+  EXPECT_TRUE(rewrite_once(product, rules) == product + product) << "what is in the sum is not doubled again";
+  const UOp outer = rewrite_once(product * 3, rules);
+  EXPECT_TRUE(outer == (product + product) * 3 + (product + product) * 3) << "sources come first";
+}
+
+TEST(RewriteOnce, RulesSeeTheNodeAsItWasAndItsSourcesAsTheyAre) {
+  struct Seen {
+    UOps nodes, first;  // and the first source of each
+  } seen;
+  const Rules rules{
+      {op(Op::DEFINE_VAR), [](Seen&, const UOp& u, Sources) { return same(u, kN) ? kM + 1 : UOp(); }},
+      {op(Op::MAX, {op(Op::DEFINE_VAR), var("y")}), [](Seen& s, const UOp& u, Sources now) {
+         s.nodes.push_back(u);
+         s.first.push_back(now[0]);
+         return UOp();
+       }}};
+  const UOp root = UOp::make(Op::MAX, dtypes::index, {kN, kN * 2});
+  const UOp result = graph_rewrite(root, rules, seen, {.order = Order::once});
+  ASSERT_EQ(seen.nodes.size(), 1u) << "the left side matches the node as it was";
+  EXPECT_TRUE(seen.nodes[0] == root);
+  EXPECT_TRUE(seen.first[0] == kM + 1);
+  EXPECT_TRUE(result == UOp::make(Op::MAX, dtypes::index, {kM + 1, (kM + 1) * 2}))
+      << "a node that no rule changes gets its new sources";
+}
+
+TEST(RewriteOnce, TheFirstRuleThatDoesNotRefuseWins) {
+  const Rules rules{{op(ops::all), [](const UOp&, Sources) { return UOp(); }},
+                    {op(Op::CONST), [](const UOp& u, Sources) { return UOp(u); }},
+                    {op(Op::CONST), [](const UOp& u, Sources) { return u.const_like(7); }},
+                    {op(Op::CONST), [](const UOp& u, Sources) { return u.const_like(8); }}};
+  EXPECT_TRUE(rewrite_once(kN * 2, rules) == kN * 7);
+}
+
+TEST(RewriteOnce, ANodeMayStayAsItWasThoughItsSourcesChanged) {
+  const Rules rules{{op(Op::DEFINE_VAR), [](const UOp&, Sources) { return kM; }},
+                    {op(Op::ADD), [](const UOp& u, Sources) { return UOp(u); }}};
+  EXPECT_TRUE(rewrite_once((kN + 1) * kN, rules) == (kN + 1) * kM);
+}
+
+TEST(RewriteOnce, PartsInWhichNoRuleCanStartStay) {
+  int calls = 0;
+  const Rules rules{{op(Op::MAX), [](int& n, const UOp&, Sources) { return n++, UOp(); }}};
+  const UOp root = UOp::sink(UOps{kN * kM, UOp::make(Op::MAX, dtypes::index, {kN, kM})});
+  EXPECT_TRUE(graph_rewrite(root, rules, calls, {.order = Order::once}) == root);
+  EXPECT_EQ(calls, 1);
+}
+
+TEST(RewriteOnce, AGateKeepsSourcesAsTheyAre) {
+  const Rules rules{{op(Op::DEFINE_VAR), [](const UOp&, Sources) { return kM; }},
+                    {op(Op::MAX), [](const UOp& u, Sources now) { return u.with_src(now).rtag("tried"); }}};
+  const UOp closed = UOp::make(Op::MAX, dtypes::index, {kN, kN});
+  const auto gate = [](const UOp& u) { return u.op() != Op::MAX; };
+  EXPECT_TRUE(graph_rewrite(closed * kN, rules, {.order = Order::once, .gate = gate}) ==
+              closed.rtag("tried") * kM);
+}
+
+TEST(RewriteOnce, LongChains) {
+  UOp chain = kN;
+  for (int i = 0; i < kLongChain; i++) chain = UOp::make(Op::MAX, dtypes::index, {chain, kM});
+  const Rules rules{
+      {op(Op::MAX), [](const UOp& u, Sources now) { return u.replace({.op = Op::MIN, .src = now}); }}};
+  const UOp result = rewrite_once(chain, rules);
+  int length = 0;
+  for (const UOp* u = &result; !same(*u, kN); u = &u->src(0), length++) ASSERT_EQ(u->op(), Op::MIN);
+  EXPECT_EQ(length, kLongChain);
+}
+
+TEST(RewriteOnce, OtherRulesAreRefused) {
+  EXPECT_THAT(rewrite_error(kN + 0, simplest, {.order = Order::once, .name = "here"}),
+              HasSubstr("here: a rule is no function of a node and its new sources"));
+}
+
+TEST(RewriteOnce, ItsRulesInOtherOrders) {
+  // The sources are those of the node that is tried: here they are final.
+  const Rules rules{{op(Op::DEFINE_VAR), [](const UOp& u, Sources) { return same(u, kN) ? kM : UOp(); }},
+                    {op(Op::ADD), [](const UOp&, Sources now) { return now[0]; }}};
+  EXPECT_TRUE(graph_rewrite((kN + 1) * 2, rules) == kM * 2);
+}
+
 }  // namespace
 }  // namespace quern
