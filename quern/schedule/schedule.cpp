@@ -46,19 +46,19 @@ const Rules simplification = [] { return symbolic + reduce_collapse + stage_fold
 
 // clang-format off
 const Pass<Preparing> kPreparing[] = {
-    {"functions", "schedule/canonicalise/functions", {}, nullptr,
+    {"functions", "schedule/canonicalise/functions", {}, &resolved_functions,
      [](const UOp& u, const Preparing& c) {
        WithoutFunctions result = resolve_functions(u);
        *c.called = std::move(result.bodies);
        return result.sink;
      },
      "a call is the function's body, or a step of its own"},
-    {"puts", "schedule/canonicalise/put", {}, nullptr,
+    {"puts", "schedule/canonicalise/put", {}, &puts_by_kernels,
      [](const UOp& u, const Preparing& c) { return put_by_kernels(u, c.spec_of); },
      "what is put into places is put there by a kernel, in the order of the source"},
     {"devices", "schedule/devices/multi", {}, nullptr, [](const UOp& u, const Preparing&) { return expand_devices(u); },
      "kernels are over the part of each device; what devices exchange are copies"},
-    {"canonical", "schedule/canonicalise/early", {}, nullptr, [](const UOp& u, const Preparing&) { return early_rewrites(u); },
+    {"canonical", "schedule/canonicalise/early", {}, &early_rewrites, nullptr,
      "no tuples, no copies of constants, no stores of nothing, no tensors of size 0, no reshapes of reshapes; "
      "large reduces are two"},
 };

@@ -1,9 +1,9 @@
 #include "quern/codegen/analysis/not_positive.h"
+#include "quern/ir/rewrite/rewrite.h"
 
 #include <algorithm>
 #include <unordered_map>
 
-#include "quern/codegen/analysis/rebuild.h"
 
 namespace quern {
 namespace {
@@ -53,14 +53,19 @@ bool is_below_greatest(const UOp& given) {
   return (is_negated(b) && is(a, b.src(0))) || (is_negated(a) && is(b, a.src(0)));
 }
 
+UOp marked(const UOp& exp2, Sources now) {
+  return is_below_greatest(exp2.src(0)) ? exp2.with_src(now).rtag(kMark) : UOp();
+}
+
 }  // namespace
+
+const Rules signs = [] {
+  return RuleList{{op(Op::EXP2), marked, "EXP2 of x less the greatest x -> the same, marked"}};
+};
 
 UOp mark_not_positive(const UOp& program) {
   if (!program.ops_below().contains(Op::EXP2) || !program.ops_below().contains(Op::REDUCE)) return program;
-  return rebuild(program, [](const UOp& u, const UOps& sources) -> UOp {
-    if (u.op() != Op::EXP2 || !is_below_greatest(u.src(0))) return {};
-    return u.with_src(sources).rtag(kMark);
-  });
+  return graph_rewrite(program, signs, {.order = Order::once, .name = "signs"});
 }
 
 bool is_of_not_positive(const UOp& exp2) {

@@ -1,7 +1,7 @@
 // What is provably not above 0, which makes an EXP2 of it cheaper.
 #pragma once
 
-#include "quern/ir/node/uop.h"
+#include "quern/ir/rules/rules.h"
 
 namespace quern {
 
@@ -17,6 +17,7 @@ namespace quern {
 //   %1 = (LOAD(INDEX(%0, r0[8])) + REDUCE(LOAD(INDEX(%0, r1[8, REDUCE])), r1; {op: MAX}) *
 //     -1.0) * 1.442695
 //   SINK(END(STORE(INDEX(PARAM(; 0):float32*[8], r0), EXP2(%1)@"not positive"), r0))
+extern const Rules signs;
 UOp mark_not_positive(const UOp& program);
 
 // Of an EXP2: it is marked, or its argument is -|x|, as where(x < -x, x, -x), or where(0 < x, 0, x). Or it is

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "quern/codegen/analysis/rebuild.h"
 #include "quern/ir/pass/linear_program.h"
+#include "quern/ir/rules/rules.h"
 
 namespace quern {
 namespace {
@@ -21,7 +21,8 @@ UOp as(const UOp& u, DType dtype) {
 }
 
 // Its own dtype in integers; sources that were of dtype index become that, too.
-UOp with_integers(const UOp& u, UOps sources, DType operands, DType result) {
+UOp with_integers(const UOp& u, Sources now, DType operands, DType result) {
+  UOps sources(now.begin(), now.end());
   for (size_t i = 0; i < sources.size(); i++)
     if (u.src(i).dtype().is_index()) sources[i] = as(sources[i], operands);
   return UOp::make(u.op(), result, sources, u.arg(), u.tag());
@@ -31,49 +32,69 @@ DType pointer_like(DType pointer, DType to) {
   return to.vec(pointer.lanes()).ptr(pointer.size(), pointer.space());
 }
 
-UOp lowered(const UOp& u, const UOps& sources) {
+// Is it an index, or made from one?
+bool concerns_index(const UOp& u) {
+  return !u.dtype().is_ptr() &&
+         (u.dtype().is_index() ||
+          std::ranges::any_of(u.src(), [](const UOp& s) { return s.dtype().is_index(); }));
+}
+
+UOp pointer_to_integers(const UOp& u, Sources now) {
+  if (!u.dtype().is_ptr() || u.dtype().kind() != Scalar::Index) return {};
+  return UOp::make(u.op(), pointer_like(u.dtype(), dtypes::int64), now, u.arg(), u.tag());
+}
+
+UOp constant_to_integer(const UOp& u, Sources) {
+  return u.dtype().is_index() ? as(u, integer_for(is_narrow(u), u.dtype())) : UOp();
+}
+
+UOp variable_to_integer(const UOp& u, Sources) {
+  return u.dtype().is_index() ? u.replace({.dtype = integer_for(is_narrow(u), u.dtype())}) : UOp();
+}
+
+UOp steps_to_integers(const UOp& u, Sources now) {
+  if (!concerns_index(u)) return {};
+  const DType dtype = integer_for(is_narrow(u.src(0)), u.dtype());
+  return with_integers(u, now, dtype, dtype);
+}
+
+UOp loaded_integer(const UOp& u, Sources now) {
+  if (!concerns_index(u)) return {};
+  const DType dtype = integer_for(false, u.dtype());
+  return with_integers(u, now, dtype, dtype);
+}
+
+UOp stored_integer(const UOp& u, Sources now) {
+  if (!concerns_index(u)) return {};
+  return with_integers(u, now, integer_for(false, u.src(1).dtype()), u.dtype());
+}
+
+UOp cast_of_integer(const UOp& u, Sources now) {
+  if (!concerns_index(u)) return {};
+  if (!u.dtype().is_index()) return now[0].cast(u.dtype());
+  return as(now[0], integer_for(is_narrow(u), u.dtype()));
+}
+
+UOp same_integer(const UOp& u, Sources now) {
+  if (!u.dtype().is_index()) return {};
+  return u.replace({.dtype = now[0].dtype(), .src = now});
+}
+
+UOp lanes_of_integers(const UOp& u, Sources now) {
+  if (!concerns_index(u)) return {};
+  return UOp::make(u.op(), now[0].dtype().scalar().vec(u.dtype().lanes()), now, u.arg());
+}
+
+UOp on_integers(const UOp& u, Sources now) {
+  if (!concerns_index(u)) return {};
   const bool is_index = u.dtype().is_index();
-  const bool uses_index = std::ranges::any_of(u.src(), [](const UOp& s) { return s.dtype().is_index(); });
-  if (u.dtype().is_ptr()) {
-    if (u.dtype().kind() != Scalar::Index) return {};
-    return UOp::make(u.op(), pointer_like(u.dtype(), dtypes::int64), sources, u.arg(), u.tag());
-  }
-  if (!is_index && !uses_index) {  // effects and values that go through follow their source
-    if (u.op() == Op::STORE && u.src(1).dtype().is_index()) return {};
-    return {};
-  }
-  switch (u.op()) {
-    case Op::CONST: return as(u, integer_for(is_narrow(u), u.dtype()));
-    case Op::DEFINE_VAR: return u.replace({.dtype = integer_for(is_narrow(u), u.dtype())});
-    case Op::RANGE:
-    case Op::SPECIAL: {
-      const DType dtype = integer_for(is_narrow(u.src(0)), u.dtype());
-      return with_integers(u, sources, dtype, dtype);
-    }
-    case Op::LOAD:  // of a register that holds an index
-      return with_integers(u, sources, integer_for(false, u.dtype()), integer_for(false, u.dtype()));
-    case Op::STORE: return with_integers(u, sources, integer_for(false, u.src(1).dtype()), u.dtype());
-    case Op::CAST: {
-      if (!is_index) return sources[0].cast(u.dtype());
-      return as(sources[0], integer_for(is_narrow(u), u.dtype()));
-    }
-    case Op::AFTER:
-    case Op::NOOP: return is_index ? u.replace({.dtype = sources[0].dtype(), .src = sources}) : UOp();
-    default: break;
-  }
-  if (is_elementwise(u.op()) || u.op() == Op::VECTORIZE || u.op() == Op::GEP) {
-    bool narrow = !is_index || is_narrow(u);
-    for (const UOp& s : u.src())
-      if (s.dtype().is_index()) narrow &= is_narrow(s);
-    const DType result = is_index ? integer_for(narrow, u.dtype()) : u.dtype();
-    if (u.op() == Op::GEP)
-      return UOp::make(u.op(), sources[0].dtype().scalar().vec(u.dtype().lanes()), sources, u.arg());
-    UOps now = sources;
-    for (size_t i = 0; i < now.size(); i++)
-      if (u.src(i).dtype().is_index()) now[i] = as(now[i], integer_for(narrow, u.src(i).dtype()));
-    return UOp::make(u.op(), result, now, u.arg(), u.tag());
-  }
-  return {};
+  bool narrow = !is_index || is_narrow(u);
+  for (const UOp& s : u.src())
+    if (s.dtype().is_index()) narrow &= is_narrow(s);
+  UOps operands(now.begin(), now.end());
+  for (size_t i = 0; i < operands.size(); i++)
+    if (u.src(i).dtype().is_index()) operands[i] = as(operands[i], integer_for(narrow, u.src(i).dtype()));
+  return UOp::make(u.op(), is_index ? integer_for(narrow, u.dtype()) : u.dtype(), operands, u.arg(), u.tag());
 }
 
 // The sum that a position is, term by term.
@@ -105,19 +126,35 @@ UOp in_64_bits(const UOp& position) {
   return sum;
 }
 
-}  // namespace
-
-UOp addresses_in_64_bits(const UOp& program) {
-  return rebuild(program, [](const UOp& u, const UOps& sources) -> UOp {
-    if (u.op() != Op::INDEX || storage_of(u).op() == Op::DEFINE_REG) return {};
-    UOp now = u.with_src(sources);
-    if (!position_of(now).dtype().is_index()) return now;
-    UOp position = in_64_bits(position_of(now));
-    if (has_gate(now)) position = where(gate_of(now), position, UOp::invalid(dtypes::int64));
-    return now.with_src(UOps{now.src(0), position});
-  });
+UOp address_in_64_bits(const UOp& u, Sources sources) {
+  if (storage_of(u).op() == Op::DEFINE_REG) return {};
+  const UOp now = u.with_src(sources);
+  if (!position_of(now).dtype().is_index()) return now;
+  UOp position = in_64_bits(position_of(now));
+  if (has_gate(now)) position = where(gate_of(now), position, UOp::invalid(dtypes::int64));
+  return now.with_src(UOps{now.src(0), position});
 }
 
-UOp index_to_integers(const UOp& program) { return rebuild(program, lowered); }
+}  // namespace
+
+const Rules addresses_in_64_bits = [] {
+  return RuleList{{op(Op::INDEX), address_in_64_bits, "a sum that is an address -> a sum of int64"}};
+};
+
+const Rules index_to_integers = [] {
+  return RuleList{
+      {op((ops::all - ops::elementwise) | OpSet{Op::CAST, Op::BITCAST}), pointer_to_integers,
+       "memory of indices -> of int64"},
+      {either({op(Op::CONST), invalid()}), constant_to_integer, "a constant index -> an integer"},
+      {op(Op::DEFINE_VAR), variable_to_integer, "a variable index -> an integer"},
+      {op({Op::RANGE, Op::SPECIAL}), steps_to_integers, "steps -> integers"},
+      {op(Op::LOAD), loaded_integer, "an index that is loaded -> int64"},
+      {op(Op::STORE), stored_integer, "an index that is stored -> int64"},
+      {op(Op::CAST), cast_of_integer, "a cast from or to an index -> from or to an integer"},
+      {op({Op::AFTER, Op::NOOP}), same_integer, "what passes an index through -> what passes an integer"},
+      {op(Op::GEP), lanes_of_integers, "lanes of indices -> lanes of integers"},
+      {op(ops::elementwise | Op::VECTORIZE), on_integers, "arithmetic on indices -> on integers"},
+  };
+};
 
 }  // namespace quern

@@ -1,7 +1,7 @@
 // Index arithmetic in the integers of a machine: int32 where bounds show that it is enough, else int64.
 #pragma once
 
-#include "quern/ir/node/uop.h"
+#include "quern/ir/rules/rules.h"
 
 namespace quern {
 
@@ -15,7 +15,7 @@ namespace quern {
 //   %0 = CAST(r0[8]):int64
 //   %1 = STORE(INDEX(PARAM(; 0):float32*[32], %0), LOAD(INDEX(PARAM(; 1):float32*[32], %0 * 4 + 1)))
 //   SINK(END(%1, r0))
-UOp addresses_in_64_bits(const UOp& program);
+extern const Rules addresses_in_64_bits;
 
 // Pass "indices":
 //   %x = LOAD(INDEX(PARAM(; 1):float32*[4294967296], r0[1073741824] * 4))
@@ -23,6 +23,6 @@ UOp addresses_in_64_bits(const UOp& program);
 //   ->
 //   %0 = LOAD(INDEX(PARAM(; 1):float32*[4294967296], CAST(r0[1073741824:int32]):int64 * 4))
 //   SINK(END(STORE(INDEX(PARAM(; 0):float32*[1073741824], r0), %0), r0))
-UOp index_to_integers(const UOp& program);
+extern const Rules index_to_integers;
 
 }  // namespace quern

@@ -1,10 +1,11 @@
 #include "quern/codegen/arithmetic/narrow_floats.h"
+#include "quern/ir/node/node_map.h"
+#include "quern/ir/rewrite/rewrite.h"
 
 #include <algorithm>
 #include <cmath>
 #include <unordered_map>
 
-#include "quern/codegen/analysis/rebuild.h"
 
 namespace quern {
 namespace {
@@ -154,55 +155,107 @@ class Widening {
     }
   }
 
-  UOp operator()(const UOp& u, const UOps& sources) {
-    if (u.op() == Op::CAST && !u.dtype().is_ptr() && is_short(u.dtype()) && !is_narrow(u.dtype()) &&
-        u.src(0).dtype().kind() == Scalar::Float64)
-      return to_odd(sources[0]).cast(u.dtype());  // hardware converts from float32
-    const bool touched = is_narrow(u.dtype()) ||
-                         std::ranges::any_of(u.src(), [&](const UOp& s) { return is_narrow(s.dtype()); });
-    if (!touched) return {};
-    if (u.dtype().is_ptr()) return pointer(u, sources);
-    const DType held = is_narrow(u.dtype()) ? lanes_of(dtypes::float32, u) : u.dtype();
-    switch (u.op()) {
-      case Op::CONST: return UOp::constant(held, u.value());
-      case Op::LOAD: {
-        if (storage_is_float(sources[0])) break;
-        UOps from{sources[0]};
-        if (sources.size() > 1) from.push_back(to_memory(sources[1], u.dtype()));
-        if (sources.size() > 2) from.push_back(sources[2]);
-        return from_memory(
-            UOp::make(Op::LOAD, sources[0].dtype().base().scalar().vec(u.dtype().lanes()), from), u.dtype());
-      }
-      case Op::STORE: {
-        if (storage_is_float(sources[0])) return {};
-        UOps to{sources[0], to_memory(sources[1], u.src(1).dtype())};
-        if (sources.size() > 2) to.push_back(sources[2]);
-        return UOp::make(Op::STORE, dtypes::void_, to);
-      }
-      case Op::CAST: return cast(u, sources[0]);
-      case Op::BITCAST:
-        if (is_narrow(u.dtype())) {
-          const DType bits = lanes_of(u.dtype().bits() == 8 ? dtypes::uint8 : dtypes::uint16, u);
-          const UOp from = is_narrow(u.src(0).dtype()) ? to_memory(sources[0], u.src(0).dtype()) : sources[0];
-          return from_memory(from.bitcast(is_converted(u.dtype()) ? u.dtype() : bits), u.dtype());
-        }
-        return to_memory(sources[0], u.src(0).dtype()).bitcast(u.dtype());
-      case Op::POW: {
-        const DType wide_float = lanes_of(dtypes::float64, u);
-        const UOp power = UOp::alu(Op::POW, {sources[0].cast(wide_float), sources[1].cast(wide_float)});
-        return rounded(to_odd(power), u.dtype());
-      }
-      case Op::MULACC: return multiply_add(u, sources);
-      case Op::MAX:
-      case Op::MIN:
-        if (is_converted(u.dtype())) return greater_or_less(u.op() == Op::MAX, sources[0], sources[1]);
-        break;
-      default: break;
+  // Is it a value of such a type, or made from one?
+  bool concerns(const UOp& u) const {
+    return !u.dtype().is_ptr() && (is_narrow(u.dtype()) || std::ranges::any_of(u.src(), [&](const UOp& s) {
+             return is_narrow(s.dtype());
+           }));
+  }
+
+  // Registers hold values as they are computed with, memory holds bits.
+  UOp pointer(const UOp& u, Sources now) const {
+    if (!u.dtype().is_ptr() || !is_narrow(u.dtype())) return {};
+    const DType d = u.dtype();
+    if (is_converted(d) && d.space() != AddrSpace::REG) return {};
+    const DType element = d.space() == AddrSpace::REG ? dtypes::float32
+                          : d.scalar().bits() == 8    ? dtypes::uint8
+                                                      : dtypes::uint16;
+    return UOp::make(u.op(), element.vec(d.lanes()).ptr(d.size(), d.space()), now, u.arg(), u.tag());
+  }
+
+  UOp shorter(const UOp& u, const UOp& x) const {
+    const DType d = u.dtype();
+    const bool is_short = !d.is_ptr() && d.is_float() && d.bits() <= 16;
+    if (!is_short || is_narrow(d) || u.src(0).dtype().kind() != Scalar::Float64) return {};
+    return to_odd(x).cast(d);  // hardware converts from float32
+  }
+
+  UOp load(const UOp& u, Sources now) {
+    if (!concerns(u)) return {};
+    if (storage_is_float(now[0])) return value(u, now);
+    UOps from{now[0]};
+    if (now.size() > 1) from.push_back(to_memory(now[1], u.dtype()));
+    if (now.size() > 2) from.push_back(now[2]);
+    return from_memory(UOp::make(Op::LOAD, now[0].dtype().base().scalar().vec(u.dtype().lanes()), from),
+                       u.dtype());
+  }
+
+  UOp store(const UOp& u, Sources now) const {
+    if (!concerns(u)) return {};
+    if (storage_is_float(now[0])) return {};
+    UOps to{now[0], to_memory(now[1], u.src(1).dtype())};
+    if (now.size() > 2) to.push_back(now[2]);
+    return UOp::make(Op::STORE, dtypes::void_, to);
+  }
+
+  UOp cast(const UOp& u, const UOp& x) const {
+    if (!concerns(u)) return {};
+    if (!is_narrow(u.dtype())) {
+      // From a narrow type to one of the hardware's: through float32.
+      return x.cast(u.dtype());
     }
-    const UOp now = UOp::make(u.op(), held, sources, u.arg(), u.tag());
+    const DType from = u.src(0).dtype(), held = lanes_of(dtypes::float32, u);
+    if (from.kind() == Scalar::Float64) return rounded(to_odd(x), u.dtype());
+    // What is above 2^24 is too large for all of these types but bfloat16.
+    if (from.is_int() && from.bits() >= 32 && u.dtype().kind() == Scalar::BFloat16)
+      return rounded(integer_to_odd(x), u.dtype());
+    return rounded(x.cast(held), u.dtype());
+  }
+
+  UOp bits(const UOp& u, const UOp& x) {
+    if (!concerns(u)) return {};
+    if (!is_narrow(u.dtype())) return to_memory(x, u.src(0).dtype()).bitcast(u.dtype());
+    const DType as_integer = lanes_of(u.dtype().bits() == 8 ? dtypes::uint8 : dtypes::uint16, u);
+    const UOp from = is_narrow(u.src(0).dtype()) ? to_memory(x, u.src(0).dtype()) : x;
+    return from_memory(from.bitcast(is_converted(u.dtype()) ? u.dtype() : as_integer), u.dtype());
+  }
+
+  UOp power(const UOp& u, Sources now) const {
+    if (!concerns(u)) return {};
+    const DType wide_float = lanes_of(dtypes::float64, u);
+    const UOp result = UOp::alu(Op::POW, {now[0].cast(wide_float), now[1].cast(wide_float)});
+    return rounded(to_odd(result), u.dtype());
+  }
+
+  // The product is exact in float64; the error of the sum is made to show.
+  UOp multiply_add(const UOp& u, Sources now) const {
+    if (!concerns(u)) return {};
+    const DType wide_float = lanes_of(dtypes::float64, u), integer = lanes_of(dtypes::uint64, u);
+    const UOp a = now[0].cast(wide_float), b = now[1].cast(wide_float), c = now[2].cast(wide_float);
+    const UOp product = a * b, sum = product + c;
+    const UOp rest = sum - product, error = (product - (sum - rest)) + (c - rest);
+    const UOp bits = sum.bitcast(integer), zero = number_like(sum, 0.0);
+    const UOp finite = max(sum, sum * number_like(sum, -1.0)) < number_like(sum, INFINITY);
+    const UOp even = eq(bits & number_like(bits, 1), number_like(bits, 0));
+    const UOp up = eq(error < zero, sum < zero);
+    const UOp all_ones = UOp::constant(integer, wrap(dtypes::uint64, -1));
+    const UOp odd = (bits + where(up, number_like(bits, 1), all_ones)).bitcast(wide_float);
+    return rounded(to_odd(where(finite & ne(error, zero) & even, odd, sum)), u.dtype());
+  }
+
+  UOp greatest_or_least(const UOp& u, Sources now) const {
+    if (!concerns(u)) return {};
+    return is_converted(u.dtype()) ? greater_or_less(u.op() == Op::MAX, now[0], now[1]) : value(u, now);
+  }
+
+  // All others: on float32, and rounded.
+  UOp value(const UOp& u, Sources now) const {
+    if (!concerns(u)) return {};
+    const DType held = is_narrow(u.dtype()) ? lanes_of(dtypes::float32, u) : u.dtype();
+    const UOp result = UOp::make(u.op(), held, now, u.arg(), u.tag());
     constexpr OpSet kExact = {Op::NEG, Op::TRUNC, Op::MAX, Op::MIN, Op::WHERE};
     const bool rounds = is_alu(u.op()) && is_narrow(u.dtype()) && !kExact.contains(u.op());
-    return rounds ? rounded(now, u.dtype()) : now;
+    return rounds ? rounded(result, u.dtype()) : result;
   }
 
  private:
@@ -223,48 +276,7 @@ class Widening {
     return is_converted(d) ? x.cast(d).cast(x.dtype()) : rounded_by_bits(x, d);
   }
 
-  static bool is_short(DType d) { return d.is_float() && d.bits() <= 16; }
   static bool storage_is_float(const UOp& address) { return address.dtype().kind() == Scalar::Float32; }
-
-  // Registers hold values as they are computed with, memory holds bits.
-  UOp pointer(const UOp& u, const UOps& sources) const {
-    if (!is_narrow(u.dtype())) return {};
-    const DType d = u.dtype();
-    if (is_converted(d) && d.space() != AddrSpace::REG) return {};
-    const DType element = d.space() == AddrSpace::REG ? dtypes::float32
-                          : d.scalar().bits() == 8    ? dtypes::uint8
-                                                      : dtypes::uint16;
-    return UOp::make(u.op(), element.vec(d.lanes()).ptr(d.size(), d.space()), sources, u.arg(), u.tag());
-  }
-
-  UOp cast(const UOp& u, const UOp& x) const {
-    if (!is_narrow(u.dtype())) {
-      // From a narrow type to one of the hardware's: through float32.
-      return x.cast(u.dtype());
-    }
-    const DType from = u.src(0).dtype(), held = lanes_of(dtypes::float32, u);
-    if (from.kind() == Scalar::Float64) return rounded(to_odd(x), u.dtype());
-    // What is above 2^24 is too large for all of these types but bfloat16.
-    if (from.is_int() && from.bits() >= 32 && u.dtype().kind() == Scalar::BFloat16)
-      return rounded(integer_to_odd(x), u.dtype());
-    return rounded(x.cast(held), u.dtype());
-  }
-
-  // The product is exact in float64; the error of the sum is made to show.
-  UOp multiply_add(const UOp& u, const UOps& sources) const {
-    const DType wide_float = lanes_of(dtypes::float64, u), integer = lanes_of(dtypes::uint64, u);
-    const UOp a = sources[0].cast(wide_float), b = sources[1].cast(wide_float),
-              c = sources[2].cast(wide_float);
-    const UOp product = a * b, sum = product + c;
-    const UOp rest = sum - product, error = (product - (sum - rest)) + (c - rest);
-    const UOp bits = sum.bitcast(integer), zero = number_like(sum, 0.0);
-    const UOp finite = max(sum, sum * number_like(sum, -1.0)) < number_like(sum, INFINITY);
-    const UOp even = eq(bits & number_like(bits, 1), number_like(bits, 0));
-    const UOp up = eq(error < zero, sum < zero);
-    const UOp all_ones = UOp::constant(integer, wrap(dtypes::uint64, -1));
-    const UOp odd = (bits + where(up, number_like(bits, 1), all_ones)).bitcast(wide_float);
-    return rounded(to_odd(where(finite & ne(error, zero) & even, odd, sum)), u.dtype());
-  }
 
   const DeviceSpec& spec_;
   struct Bits {
@@ -276,9 +288,41 @@ class Widening {
 
 }  // namespace
 
+const Rules wide_floats = [] {
+  using W = Widening;
+  return RuleList{
+      {op(ops::all - ops::alu), [](W& w, const UOp& u, Sources now) { return w.pointer(u, now); },
+       "memory of a narrow type -> of its bits"},
+      {op(Op::CAST), [](W& w, const UOp& u, Sources now) { return w.shorter(u, now[0]); },
+       "float64 as float16, which hardware converts from float32 -> by float32"},
+      {op(Op::CAST), [](W& w, const UOp& u, Sources now) { return w.cast(u, now[0]); },
+       "a cast from or to a narrow type -> from or to float32, rounded"},
+      {op(Op::BITCAST), [](W& w, const UOp& u, Sources now) { return w.bits(u, now[0]); },
+       "the bits of a narrow type -> those in memory"},
+      {op(Op::LOAD), [](W& w, const UOp& u, Sources now) { return w.load(u, now); },
+       "a LOAD of a narrow type -> float32 made from the bits"},
+      {op(Op::STORE), [](W& w, const UOp& u, Sources now) { return w.store(u, now); },
+       "a STORE of a narrow type -> of the bits"},
+      {op(Op::POW), [](W& w, const UOp& u, Sources now) { return w.power(u, now); },
+       "a power of a narrow type -> of float64, rounded"},
+      {op(Op::MULACC), [](W& w, const UOp& u, Sources now) { return w.multiply_add(u, now); },
+       "a * b + c of a narrow type -> of float64, rounded once"},
+      {op({Op::MAX, Op::MIN}), [](W& w, const UOp& u, Sources now) { return w.greatest_or_least(u, now); },
+       "a maximum of a type that hardware converts -> comparisons"},
+      {op(ops::all - Op::STORE), [](W& w, const UOp& u, Sources now) { return w.value(u, now); },
+       "a value of a narrow type -> of float32, rounded"},
+  };
+};
+
 UOp narrow_floats_to_wide(const UOp& program, const DeviceSpec& spec) {
-  Widening widened(spec);
-  return rebuild(program, [&](const UOp& u, const UOps& sources) { return widened(u, sources); });
+  Widening widening(spec);
+  bool has_short = false;
+  walk(program, [&](const UOp& u) {
+    const DType d = u.dtype().is_ptr() ? u.dtype().base() : u.dtype();
+    has_short |= d.is_float() && d.bits() <= 16;
+  });
+  if (!has_short) return program;
+  return graph_rewrite(program, wide_floats, widening, {.order = Order::once, .name = "narrow floats"});
 }
 
 }  // namespace quern

@@ -15,9 +15,11 @@
 
 #include "quern/ir/node/uop.h"
 #include "quern/ir/pass/device_spec.h"
+#include "quern/ir/rules/rules.h"
 
 namespace quern {
 
+extern const Rules wide_floats;
 UOp narrow_floats_to_wide(const UOp& program, const DeviceSpec& spec);
 
 }  // namespace quern

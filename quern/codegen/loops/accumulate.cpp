@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "quern/codegen/analysis/rebuild.h"
 #include "quern/ir/node/eval.h"
+#include "quern/ir/node/node_map.h"
+#include "quern/ir/rewrite/rewrite.h"
 
 namespace quern {
 namespace {
@@ -140,18 +141,33 @@ UOps accumulated(const UOp& reduce, Registers& registers, Rounding rounding) {
   return results;
 }
 
+struct Accumulating {
+  Registers registers;
+  Rounding rounding;
+};
+
+UOp accumulator(Accumulating& c, const UOp& u, Sources now) {
+  const UOps results = accumulated(u.with_src(now), c.registers, c.rounding);
+  return u.dtype().is_void() ? UOp::make(Op::TUPLE, dtypes::void_, results) : results[0];
+}
+
+UOp one_of_tuple(Accumulating&, const UOp& u, Sources now) {
+  return now[0].op() == Op::TUPLE ? now[0].src(static_cast<size_t>(u.arg().integer())) : UOp();
+}
+
 }  // namespace
+
+const Rules accumulators = [] {
+  return RuleList{
+      {op(Op::REDUCE), accumulator, "a REDUCE -> a register that a loop accumulates into"},
+      {op(Op::GETTUPLE), one_of_tuple, "one of several values of a REDUCE -> its register"},
+  };
+};
 
 UOp reduces_to_accumulators(const UOp& program, Rounding rounding) {
   if (!program.ops_below().contains(Op::REDUCE)) return program;
-  Registers registers(program);
-  return rebuild(program, [&](const UOp& u, const UOps& sources) -> UOp {
-    if (u.op() == Op::GETTUPLE && sources[0].op() == Op::TUPLE)
-      return sources[0].src(static_cast<size_t>(u.arg().integer()));
-    if (u.op() != Op::REDUCE) return {};
-    const UOps results = accumulated(u.with_src(sources), registers, rounding);
-    return u.dtype().is_void() ? UOp::make(Op::TUPLE, dtypes::void_, results) : results[0];
-  });
+  Accumulating accumulating{Registers(program), rounding};
+  return graph_rewrite(program, accumulators, accumulating, {.order = Order::once, .name = "accumulators"});
 }
 
 }  // namespace quern

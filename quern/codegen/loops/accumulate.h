@@ -12,13 +12,14 @@
 //   SINK(END(%3, r0))
 #pragma once
 
-#include "quern/ir/node/uop.h"
+#include "quern/ir/rules/rules.h"
 
 namespace quern {
 
 // Sums of products: each product is rounded and then each sum, or both at once (MULACC).
 enum class Rounding : uint8_t { each, fused };
 
+extern const Rules accumulators;
 UOp reduces_to_accumulators(const UOp& program, Rounding rounding = Rounding::each);
 
 }  // namespace quern

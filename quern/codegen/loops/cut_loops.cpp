@@ -2,8 +2,9 @@
 #include <algorithm>
 #include <optional>
 
-#include "quern/codegen/analysis/rebuild.h"
 #include "quern/codegen/loops/loops.h"
+#include "quern/ir/node/node_map.h"
+#include "quern/ir/rewrite/rewrite.h"
 
 namespace quern {
 namespace {
@@ -51,26 +52,42 @@ std::optional<LoopCut> next_cut(const UOp& program, const CutOf& cut_of) {
   return found;
 }
 
+// A loop that is cut, and what it becomes.
+struct Cutting {
+  UOp range, outer, inner, both;
+};
+
 // Loops are in the order of their numbers: those behind the loop that is cut get the next ones.
+UOp loop_beside_cut(const Cutting& c, const UOp& u, Sources now) {
+  if (same(u, c.range)) return c.both;
+  const RangeArg arg = u.arg().range();
+  if (arg.id <= c.range.arg().range().id) return {};
+  return UOp::make(Op::RANGE, u.dtype(), now, RangeArg{arg.id + 1, arg.kind});
+}
+
+UOp end_of_cut(const Cutting& c, const UOp& u, Sources sources) {
+  UOps now;
+  for (size_t k = 0; k < sources.size(); k++) {
+    const bool closes = k >= first_closed(u) && same(u.src(k), c.range);
+    now.push_back(closes ? c.outer : sources[k]);
+    if (closes) now.push_back(c.inner);
+  }
+  return u.with_src(now);
+}
+
+const Rules cut_loop = [] {
+  return RuleList{
+      {op(Op::RANGE), loop_beside_cut, "a loop -> two, one in the other"},
+      {op({Op::END, Op::REDUCE}), end_of_cut, "the end of the loop -> of both"},
+  };
+};
+
 UOp with_cut(const UOp& program, const LoopCut& cut) {
-  const int64_t id = cut.range.arg().range().id;
-  const AxisKind kind = cut.range.arg().range().kind;
+  const auto [id, kind] = cut.range.arg().range();
   const UOp outer = UOp::range(static_cast<int64_t>(cut.range.src(0).int_value()) / cut.inner, id, kind);
   const UOp inner = UOp::range(cut.inner, id + 1, kind);
-  const UOp both = outer * cut.inner + inner;
-  return rebuild(program, [&](const UOp& u, const UOps& sources) -> UOp {
-    if (same(u, cut.range)) return both;
-    if (u.op() == Op::RANGE && u.arg().range().id > id)
-      return UOp::make(Op::RANGE, u.dtype(), sources, RangeArg{u.arg().range().id + 1, u.arg().range().kind});
-    if (u.op() != Op::END && u.op() != Op::REDUCE) return {};
-    UOps now;
-    for (size_t k = 0; k < sources.size(); k++) {
-      const bool closes = k >= first_closed(u) && same(u.src(k), cut.range);
-      now.push_back(closes ? outer : sources[k]);
-      if (closes) now.push_back(inner);
-    }
-    return u.with_src(now);
-  }).simplify();
+  Cutting cutting{cut.range, outer, inner, outer * cut.inner + inner};
+  return graph_rewrite(program, cut_loop, cutting, {.order = Order::once, .name = "cut a loop"}).simplify();
 }
 
 template <class CutOf>

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "quern/codegen/analysis/rebuild.h"
+#include "quern/ir/node/node_map.h"
 #include "quern/ir/rewrite/rewrite.h"
 #include "quern/ir/symbolic/symbolic.h"
 
@@ -92,6 +92,9 @@ bool is_local(const UOp& range) {
   return kind == AxisKind::LOCAL || kind == AxisKind::WARP;
 }
 
+struct Kinds {
+  bool workgroups;  // does the device run them?
+};
 AxisKind kind_on(AxisKind kind, bool workgroups) {
   switch (kind) {
     case AxisKind::UPCAST: return AxisKind::LOOP;
@@ -102,6 +105,11 @@ AxisKind kind_on(AxisKind kind, bool workgroups) {
     case AxisKind::WARP: return workgroups ? kind : AxisKind::LOOP;
     default: return kind;
   }
+}
+
+UOp loop_of_kind(const Kinds& kinds, const UOp& u, Sources now) {
+  const RangeArg arg = u.arg().range();
+  return UOp::make(Op::RANGE, u.dtype(), now, RangeArg{arg.id, kind_on(arg.kind, kinds.workgroups)});
 }
 
 bool writes_register(const UOp& effect) {
@@ -116,7 +124,8 @@ bool writes_register(const UOp& effect) {
 }
 
 // Threads are steps of a loop: what they do before the barrier is a loop, and what follows is another.
-UOp barrier_to_loop(const UOps& effects) {
+UOp barrier_to_loop(const UOp&, Sources effects) {
+  if (effects.empty()) return {};
   UOps closed{effects.size() == 1 ? effects[0] : UOp::make(Op::GROUP, dtypes::void_, effects)};
   for (const UOp& r : closed[0].ranges())
     if (is_local(r)) closed.push_back(r);
@@ -151,7 +160,72 @@ double steps_of(const UOp& program) {
 }
 
 // GLOBAL n  ->  THREAD t around a loop over its share.
+struct Shares {
+  UOp range, thread, step;
+  int64_t share;
+};
+
+UOp step_of_thread(const Shares& s, const UOp& u, Sources) {
+  return same(u, s.range) ? s.thread * s.share + s.step : UOp();
+}
+
+UOp around_thread(const Shares& s, const UOp& u, Sources now) {
+  if (std::ranges::find(u.src(), s.range) == u.src().end()) return {};
+  UOps closed;
+  for (size_t i = 0; i < now.size(); i++) {
+    if (!same(u.src(i), s.range))
+      closed.push_back(now[i]);
+    else
+      closed.insert(closed.end(), {s.thread, s.step});
+  }
+  return u.with_src(closed);
+}
+
+// ---- loops that are one, in a program
+
+struct Merging {
+  OpSet of;
+  std::unordered_map<UOp, int> closers;  // how many loop nodes close a range
+
+  bool alone(const UOp& r) const {
+    const auto found = closers.find(r);
+    return r.op() == Op::RANGE && (found == closers.end() || found->second == 1);
+  }
+};
+
+UOp with_loops_merged(const Merging& merging, const UOp& u, Sources now) {
+  if (!merging.of.contains(u.op())) return {};
+  UOp result = u.with_src(now);
+  for (size_t i = first_closed(result); i + 1 < result.src().size();) {
+    const bool alone = merging.alone(result.src(i)) && merging.alone(result.src(i + 1));
+    if (const UOp one = alone ? joined(result, i) : UOp())
+      result = one;
+    else
+      i++;
+  }
+  return result;
+}
+
 }  // namespace
+
+const Rules merged_loops = [] {
+  return RuleList{{op({Op::END, Op::REDUCE}), with_loops_merged, "loops that are used as one -> one"}};
+};
+
+const Rules barriers_to_loops = [] {
+  return RuleList{{op(Op::BARRIER), barrier_to_loop, "a BARRIER -> the end of a loop over the threads"}};
+};
+
+const Rules thread_loops = [] {
+  return RuleList{
+      {op(Op::RANGE), step_of_thread, "a GLOBAL range -> a thread's share and a step of it"},
+      {op({Op::END, Op::AFTER}), around_thread, "the end of the range -> of both"},
+  };
+};
+
+const Rules plain_kinds = [] {
+  return RuleList{{op(Op::RANGE), loop_of_kind, "a kind that the device does not have -> a plain loop"}};
+};
 
 UOp spread_over_threads(const UOp& program, const DeviceSpec& spec) {
   const UOp range = independent_loop(program);
@@ -171,19 +245,8 @@ UOp spread_over_threads(const UOp& program, const DeviceSpec& spec) {
   const int64_t share = (n + parts - 1) / parts, threads = (n + share - 1) / share;
   const UOp thread = UOp::range(threads, range.arg().range().id, AxisKind::THREAD);
   const UOp count = n % share == 0 ? UOp::index(share) : quern::min(UOp::index(share), n - thread * share);
-  const UOp step = UOp::range(count, next);
-  return rebuild(program, [&](const UOp& u, const UOps& sources) -> UOp {
-    if (same(u, range)) return thread * share + step;
-    if (u.op() != Op::END && u.op() != Op::AFTER) return {};
-    UOps now;
-    for (size_t i = 0; i < sources.size(); i++) {
-      if (!same(u.src(i), range))
-        now.push_back(sources[i]);
-      else
-        now.insert(now.end(), {thread, step});
-    }
-    return u.with_src(now);
-  });
+  Shares shares{range, thread, UOp::range(count, next), share};
+  return graph_rewrite(program, thread_loops, shares, {.order = Order::once, .name = "threads"});
 }
 
 size_t first_closed(const UOp& loop) {
@@ -191,45 +254,18 @@ size_t first_closed(const UOp& loop) {
   return 2 * static_cast<size_t>(loop.arg().reduce().states) + 1;
 }
 
-UOp simplify_loops(const UOp& program, OpSet of) {
-  std::unordered_map<UOp, int> closers;  // how many loop nodes close a range
-  const auto is_loop = [](const UOp& u) { return u.op() == Op::END || u.op() == Op::REDUCE; };
+UOp simplify_loops(const UOp& program, OpSet of, std::string_view name) {
+  Merging merging{of, {}};
   walk(program, [&](const UOp& u) {
-    if (!is_loop(u)) return;
-    for (const UOp& r : u.src().subspan(first_closed(u))) closers[r]++;
+    if (u.op() != Op::END && u.op() != Op::REDUCE) return;
+    for (const UOp& r : u.src().subspan(first_closed(u))) merging.closers[r]++;
   });
-  const auto alone = [&](const UOp& r) {
-    const auto found = closers.find(r);
-    return r.op() == Op::RANGE && (found == closers.end() || found->second == 1);
-  };
-  return rebuild(program, [&](const UOp& u, const UOps& sources) -> UOp {
-    if (!of.contains(u.op())) return {};
-    UOp now = u.with_src(sources);
-    for (size_t i = first_closed(now); i + 1 < now.src().size();) {
-      const UOp one = alone(now.src(i)) && alone(now.src(i + 1)) ? joined(now, i) : UOp();
-      if (one)
-        now = one;
-      else
-        i++;
-    }
-    return now;
-  });
-}
-
-UOp barriers_to_loops(const UOp& program) {
-  if (!program.ops_below().contains(Op::BARRIER)) return program;
-  return rebuild(program, [](const UOp& u, const UOps& sources) -> UOp {
-    return u.op() == Op::BARRIER && !sources.empty() ? barrier_to_loop(sources) : UOp();
-  });
+  return graph_rewrite(program, merged_loops, merging, {.order = Order::once, .name = name});
 }
 
 UOp kinds_to_loops(const UOp& program, const DeviceSpec& spec) {
-  return rebuild(program, [&](const UOp& u, const UOps& sources) -> UOp {
-    if (u.op() != Op::RANGE) return {};
-    const RangeArg arg = u.arg().range();
-    return UOp::make(Op::RANGE, u.dtype(), sources,
-                     RangeArg{arg.id, kind_on(arg.kind, spec.has_workgroups())});
-  });
+  Kinds kinds{spec.has_workgroups()};
+  return graph_rewrite(program, plain_kinds, kinds, {.order = Order::once, .name = "kinds"});
 }
 
 }  // namespace quern

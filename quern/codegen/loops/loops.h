@@ -3,6 +3,7 @@
 
 #include "quern/ir/node/uop.h"
 #include "quern/ir/pass/device_spec.h"
+#include "quern/ir/rules/rules.h"
 
 namespace quern {
 
@@ -50,7 +51,9 @@ UOp cut_at_gates(const UOp& program);
 //   ->
 //   %0 = REDUCE(LOAD(INDEX(PARAM(; 1):float32*[64], r1[64, REDUCE])), r1; {op: ADD})
 //   SINK(STORE(INDEX(PARAM(; 0):float32*[1], 0), %0); {name: "r_64", opts: ["PACK(0, 1)"]})
-UOp simplify_loops(const UOp& program, OpSet of = {Op::END, Op::REDUCE});
+extern const Rules merged_loops;
+UOp simplify_loops(const UOp& program, OpSet of = {Op::END, Op::REDUCE},
+                   std::string_view name = "merge loops");
 
 // Threads of a workgroup are steps of a loop where cores run loops: what they do before a BARRIER is a loop,
 // and what follows is another.
@@ -65,7 +68,7 @@ UOp simplify_loops(const UOp& program, OpSet of = {Op::END, Op::REDUCE});
 //   %1 = AFTER(%0, END(STORE(INDEX(%0, r0[16, LOCAL]), LOAD(INDEX(PARAM(; 1):float32*[16], r0))), r0))
 //   %2 = END(STORE(INDEX(PARAM(; 0):float32*[16], r1[16, LOCAL]), LOAD(INDEX(%1, 15 + r1 * -1))), r1)
 //   SINK(%2)
-UOp barriers_to_loops(const UOp& program);
+extern const Rules barriers_to_loops;
 
 // A GLOBAL loop around all of a kernel is shared by the threads of the cores, if there is enough to do.
 //
@@ -76,6 +79,7 @@ UOp barriers_to_loops(const UOp& program);
 //   %0 = (r0[16, THREAD] * 64 + r2[64]) * 1024 + r1[1024]
 //   %1 = STORE(INDEX(PARAM(; 0):float32*[1048576], %0), LOAD(INDEX(PARAM(; 1):float32*[1048576], %0)))
 //   SINK(END(%1, r0, r2, r1))
+extern const Rules thread_loops;
 UOp spread_over_threads(const UOp& program, const DeviceSpec& spec);
 
 // Kinds of loops that were not expanded, and those that the device does not have, become plain loops.
@@ -88,6 +92,7 @@ UOp spread_over_threads(const UOp& program, const DeviceSpec& spec);
 //   %1 = END(STORE(INDEX(PARAM(; 0):float32*[32], %0), LOAD(INDEX(PARAM(; 1):float32*[32], %0))),
 //     r0, r1)
 //   SINK(%1)
+extern const Rules plain_kinds;
 UOp kinds_to_loops(const UOp& program, const DeviceSpec& spec);
 
 // Each END closes one RANGE. A RANGE that several ENDs close: accumulations that do not depend on each other

@@ -3,27 +3,29 @@
 #include <map>
 #include <unordered_map>
 
-#include "quern/codegen/analysis/rebuild.h"
 #include "quern/codegen/loops/loops.h"
+#include "quern/ir/node/node_map.h"
+#include "quern/ir/rewrite/rewrite.h"
 
 namespace quern {
 namespace {
 
 UOp end(const UOp& effect, const UOp& range) { return UOp::make(Op::END, dtypes::void_, {effect, range}); }
 
-UOp one_range_each(const UOp& program) {
-  return rebuild(program, [](const UOp& u, const UOps& sources) -> UOp {
-    if (u.op() != Op::END) return {};
-    UOps ranges;
-    for (const UOp& s : Sources(sources).subspan(1))
-      for (const UOp& r : s.op() == Op::RANGE ? UOps{s} : s.ranges())
-        if (std::ranges::find(ranges, r) == ranges.end()) ranges.push_back(r);
-    std::ranges::sort(ranges, before);
-    UOp result = sources[0];
-    for (size_t i = ranges.size(); i-- > 0;) result = end(result, ranges[i]);
-    return result;
-  });
+UOp end_of_each_range(const UOp&, Sources now) {
+  UOps ranges;
+  for (const UOp& s : now.subspan(1))
+    for (const UOp& r : s.op() == Op::RANGE ? UOps{s} : s.ranges())
+      if (std::ranges::find(ranges, r) == ranges.end()) ranges.push_back(r);
+  std::ranges::sort(ranges, before);
+  UOp result = now[0];
+  for (size_t i = ranges.size(); i-- > 0;) result = end(result, ranges[i]);
+  return result;
 }
+
+const Rules one_range_each = [] {
+  return RuleList{{op(Op::END), end_of_each_range, "an END of several ranges -> one of each"}};
+};
 
 bool has_conflicts(const UOp& program) {
   NodeSet closed;
@@ -105,27 +107,37 @@ UOp with_accumulations_joined(const UOp& program) {
 
 // A RANGE that is closed again gets a new number. What stands in that loop is then another node, and so are
 // loops inside of it, which the next round looks at.
-UOp with_ranges_of_their_own(const UOp& program) {
+struct Numbering {
   int64_t next = 0;
+  std::unordered_map<UOp, UOp> closed_by = {};  // the first END that closes a range
+};
+
+UOp end_of_own_range(Numbering& c, const UOp& u, Sources sources) {
+  const UOp now = u.with_src(sources);
+  const auto [first, added] = c.closed_by.emplace(sources[1], now);
+  if (added || same(first->second, now)) return now;
+  const RangeArg arg = sources[1].arg().range();
+  const UOp range = sources[1].replace({.arg = RangeArg{c.next++, arg.kind}});
+  return end(sources[0].substitute_open({{sources[1], range}}), range);
+}
+
+const Rules ranges_of_their_own = [] {
+  return RuleList{{op(Op::END), end_of_own_range, "another END of a range -> the END of a range of its own"}};
+};
+
+UOp with_ranges_of_their_own(const UOp& program) {
+  Numbering numbering;
   walk(program, [&](const UOp& u) {
-    if (u.op() == Op::RANGE) next = std::max(next, u.arg().range().id + 1);
+    if (u.op() == Op::RANGE) numbering.next = std::max(numbering.next, u.arg().range().id + 1);
   });
-  std::unordered_map<UOp, UOp> closed_by;  // the first END that closes a range
-  return rebuild(program, [&](const UOp& u, const UOps& sources) -> UOp {
-    if (u.op() != Op::END) return {};
-    UOp now = u.with_src(sources);
-    const auto [first, added] = closed_by.emplace(sources[1], now);
-    if (added || same(first->second, now)) return now;
-    const RangeArg arg = sources[1].arg().range();
-    const UOp range = sources[1].replace({.arg = RangeArg{next++, arg.kind}});
-    return end(sources[0].substitute_open({{sources[1], range}}), range);
-  });
+  return graph_rewrite(program, ranges_of_their_own, numbering,
+                       {.order = Order::once, .name = "ranges of their own"});
 }
 
 }  // namespace
 
 UOp separate_loops(const UOp& program) {
-  UOp result = one_range_each(program);
+  UOp result = graph_rewrite(program, one_range_each, {.order = Order::once, .name = "one range each"});
   if (has_conflicts(result)) result = with_accumulations_joined(result);
   while (has_conflicts(result)) result = with_ranges_of_their_own(result);
   return result;

@@ -4,9 +4,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "quern/codegen/analysis/rebuild.h"
 #include "quern/codegen/analysis/strides.h"
 #include "quern/ir/node/node_map.h"
+#include "quern/ir/rewrite/rewrite.h"
 #include "quern/ir/symbolic/symbolic.h"
 
 namespace quern {
@@ -127,12 +127,34 @@ UOp reduce(const UOp& like, const UOp& value, const UOps& loops) {
   return like.with_src(sources);
 }
 
+struct Parting {
+  std::unordered_map<UOp, UOp> changed;     // loops of which some steps are in a part
+  std::unordered_map<UOp, Parts> parts_of;  // of reduces
+};
+
+UOp loop_beside_parts(const Parting& c, const UOp& u, Sources now) {
+  const auto found = c.changed.find(u);
+  return found != c.changed.end() ? found->second : renumbered(u.with_src(now));
+}
+
+UOp reduce_of_parts(const Parting& c, const UOp& u, Sources now) {
+  const auto found = c.parts_of.find(u);
+  if (found == c.parts_of.end()) return {};
+  return reduce(u, reduce(u, now[0], found->second.inner), found->second.outer);
+}
+
 }  // namespace
+
+const Rules parted_sums = [] {
+  return RuleList{
+      {op(Op::RANGE), loop_beside_parts, "a loop of a long sum -> a loop over parts, and one in a part"},
+      {op(Op::REDUCE), reduce_of_parts, "a long sum -> a sum of sums"},
+  };
+};
 
 UOp sums_in_parts(const UOp& program) {
   if (!program.ops_below().contains(Op::REDUCE)) return program;
-  std::unordered_map<UOp, UOp> changed;     // loops of which some steps are in a part
-  std::unordered_map<UOp, Parts> parts_of;  // of reduces
+  Parting parting;
   for (const Group& g : groups_in(program)) {
     if (std::ranges::none_of(g.reduces, is_sum_of_floats)) continue;
     int64_t accumulators = 0;  // bytes
@@ -140,16 +162,12 @@ UOp sums_in_parts(const UOp& program) {
     const Cut at =
         cut(g.loops, values_of_a_step(g), accumulators < kMany ? kLeastInPart : kLeastInPartOfMany);
     if (at.amount == 0) continue;
-    const Parts parts = part(g.loops, at, changed);
-    for (const UOp& u : g.reduces) parts_of.emplace(u, parts);
+    const Parts parts = part(g.loops, at, parting.changed);
+    for (const UOp& u : g.reduces) parting.parts_of.emplace(u, parts);
   }
-  if (parts_of.empty()) return program;
-  const UOp parted = rebuild(program, [&](const UOp& u, const UOps& sources) -> UOp {
-    if (u.op() == Op::RANGE) return changed.contains(u) ? changed.at(u) : renumbered(u.with_src(sources));
-    const auto found = parts_of.find(u);
-    if (found == parts_of.end()) return {};
-    return reduce(u, reduce(u, sources[0], found->second.inner), found->second.outer);
-  });
+  if (parting.parts_of.empty()) return program;
+  const UOp parted =
+      graph_rewrite(program, parted_sums, parting, {.order = Order::once, .name = "sums in parts"});
   return graph_rewrite(parted, symbolic, {.name = "simplify sums in parts"});
 }
 

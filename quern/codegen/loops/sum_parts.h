@@ -1,7 +1,7 @@
 // Long sums of floats as sums of sums.
 #pragma once
 
-#include "quern/ir/node/uop.h"
+#include "quern/ir/rules/rules.h"
 
 namespace quern {
 
@@ -16,6 +16,7 @@ namespace quern {
 //   %0 = REDUCE(LOAD(INDEX(PARAM(; 1):float32*[4096], r0[64, REDUCE] * 64 + r1[64, REDUCE])), r1;
 //     {op: ADD})
 //   SINK(STORE(INDEX(PARAM(; 0):float32*[1], 0), REDUCE(%0, r0; {op: ADD})))
+extern const Rules parted_sums;
 UOp sums_in_parts(const UOp& program);
 
 }  // namespace quern

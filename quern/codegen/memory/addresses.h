@@ -2,7 +2,7 @@
 // through addresses with one index.
 #pragma once
 
-#include "quern/ir/node/uop.h"
+#include "quern/ir/rules/rules.h"
 
 namespace quern {
 
@@ -13,6 +13,7 @@ namespace quern {
 //   ->
 //   %0 = LOAD(INDEX(PARAM(; 1):float32*[32], r0[4] * 8 + r1[8])) * 2.0
 //   SINK(END(STORE(INDEX(PARAM(; 0):float32*[32], r1 * 4 + r0), %0), r0, r1))
+extern const Rules elements_to_addresses;
 UOp to_addresses(const UOp& kernel);
 
 // A LOAD is 0 where its gate is closed.
@@ -24,7 +25,7 @@ UOp to_addresses(const UOp& kernel);
 //   ->
 //   %0 = LOAD(INDEX(PARAM(; 1):float32*[5], where(r0[8] < 5, r0, invalid)))
 //   SINK(END(STORE(INDEX(PARAM(; 0):float32*[8], r0), %0), r0))
-UOp without_double_gates(const UOp& program);
+extern const Rules double_gates;
 
 // A LOAD with a gate says what it is where that is closed; a STORE to where nothing ever is becomes nothing.
 //
@@ -37,6 +38,6 @@ UOp without_double_gates(const UOp& program);
 //
 // Only the index of an INDEX has a gate afterwards: values that are invalid
 // somewhere may be anything there.
-UOp gates_to_alternatives(const UOp& program);
+extern const Rules gates_to_alternatives;
 
 }  // namespace quern

@@ -4,9 +4,10 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "quern/codegen/analysis/rebuild.h"
 #include "quern/codegen/analysis/strides.h"
+#include "quern/ir/node/node_map.h"
 #include "quern/ir/pass/linear_program.h"
+#include "quern/ir/rewrite/rewrite.h"
 
 namespace quern {
 namespace {
@@ -103,17 +104,29 @@ class LoadFinder {
   std::vector<Read> reads_;
 };
 
+struct Fetching {
+  std::unordered_map<UOp, int64_t> marked;  // LOADs, each with a distance
+};
+
+UOp load_that_fetches(const Fetching& c, const UOp& u, Sources now) {
+  const auto found = c.marked.find(u);
+  return found != c.marked.end() ? u.with_src(now).rtag(found->second) : UOp();
+}
+
 }  // namespace
+
+const Rules fetching_loads = [] {
+  return RuleList{
+      {op(Op::LOAD), load_that_fetches, "a LOAD of a row again -> one that fetches the next row"},
+  };
+};
 
 UOp fetch_ahead(const UOp& program, const DeviceSpec& spec) {
   if (!program.ops_below().contains(Op::REDUCE)) return program;
   if (program.toposort().size() > kMostNodesToFetch) return program;
-  const std::unordered_map<UOp, int64_t> marked = LoadFinder(program, spec).find();
-  if (marked.empty()) return program;
-  return rebuild(program, [&](const UOp& u, const UOps& sources) -> UOp {
-    const auto found = marked.find(u);
-    return found != marked.end() ? u.with_src(sources).rtag(found->second) : UOp();
-  });
+  Fetching fetching{LoadFinder(program, spec).find()};
+  if (fetching.marked.empty()) return program;
+  return graph_rewrite(program, fetching_loads, fetching, {.order = Order::once, .name = "fetch ahead"});
 }
 
 }  // namespace quern

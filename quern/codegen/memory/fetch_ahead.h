@@ -3,6 +3,7 @@
 
 #include "quern/ir/node/uop.h"
 #include "quern/ir/pass/device_spec.h"
+#include "quern/ir/rules/rules.h"
 
 namespace quern {
 
@@ -19,6 +20,7 @@ namespace quern {
 //   %2 = PARAM(; 1):float32*[1048576]
 //   %3 = LOAD(INDEX(%2, %1))@1024 + REDUCE(LOAD(INDEX(%2, %0 + r1[1024, REDUCE])), r1; {op: MAX}) * -1.0
 //   SINK(END(STORE(INDEX(PARAM(; 0):float32*[1048576], %1), %3), r0, r2))
+extern const Rules fetching_loads;
 UOp fetch_ahead(const UOp& program, const DeviceSpec& spec);
 
 }  // namespace quern

@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "quern/codegen/analysis/rebuild.h"
 #include "quern/codegen/analysis/strides.h"
 #include "quern/codegen/memory/near_memory.h"
+#include "quern/ir/node/node_map.h"
 #include "quern/ir/pass/linear_program.h"
+#include "quern/ir/rewrite/rewrite.h"
 
 namespace quern {
 namespace {
@@ -127,11 +128,53 @@ bool is_along_memory(const UOp& program, const UOp& range) {
   return found;
 }
 
+struct Enlarging {
+  UOp program;
+  std::unordered_map<UOp, UOps> copied;  // of memory, the ranges around what is stored
+  std::unordered_map<UOp, UOp> larger;   // what becomes of memory
+};
+
+UOp memory_for_copies(const Enlarging& c, const UOp& u, Sources) {
+  const auto found = c.larger.find(u);
+  return found != c.larger.end() ? found->second : UOp();
+}
+
+UOp after_in_larger(const Enlarging&, const UOp& u, Sources now) {
+  if (u.dtype() == now[0].dtype()) return {};
+  return u.replace({.dtype = now[0].dtype(), .src = now});
+}
+
+UOp address_of_copy(const Enlarging& c, const UOp& u, Sources sources) {
+  const auto found = c.copied.find(storage_of(u));
+  if (found == c.copied.end()) return {};
+  const UOp now = u.with_src(sources);
+  UOp position = position_of(now);
+  int64_t scale = found->first.dtype().size();
+  for (const UOp& r : found->second) {
+    if (is_along_memory(c.program, r)) continue;
+    position = r * scale + position;
+    scale *= steps(r);
+  }
+  for (const UOp& r : found->second)
+    if (is_along_memory(c.program, r)) position = position * steps(r) + r;
+  if (has_gate(now)) position = where(gate_of(now), position, UOp::invalid());
+  return UOp::make(Op::INDEX, sources[0].dtype(), {sources[0], position});
+}
+
+const Rules memory_of_copies = [] {
+  return RuleList{
+      {op(Op::DEFINE_LOCAL), memory_for_copies, "memory that copies write -> memory for all of them"},
+      {op(Op::AFTER), after_in_larger, "memory after an effect -> the larger memory"},
+      {op(Op::INDEX), address_of_copy, "an address -> the address of a copy"},
+  };
+};
+
 }  // namespace
 
 UOp rows_for_each_copy(const UOp& program) {
   if (!program.ops_below().contains(Op::DEFINE_LOCAL)) return program;
-  std::unordered_map<UOp, UOps> copied;  // of memory, the ranges around what is stored
+  Enlarging context{program, {}, {}};
+  std::unordered_map<UOp, UOps>& copied = context.copied;
   walk(program, [&](const UOp& u) {
     if (u.op() != Op::STORE || storage_of(u.src(0)).op() != Op::DEFINE_LOCAL) return;
     UOps& found = copied[storage_of(u.src(0))];
@@ -141,33 +184,14 @@ UOp rows_for_each_copy(const UOp& program) {
   });
   std::erase_if(copied, [](const auto& found) { return found.second.empty(); });
   if (copied.empty()) return program;
-  std::unordered_map<UOp, UOp> larger;
   for (const auto& [memory, ranges] : copied) {
     int64_t elements = memory.dtype().size();
     for (const UOp& r : ranges) elements *= steps(r);
     const DType dtype = memory.dtype().base().ptr(elements, AddrSpace::LOCAL);
-    larger.emplace(memory, memory.replace({.dtype = dtype}));
+    context.larger.emplace(memory, memory.replace({.dtype = dtype}));
   }
-  return rebuild(program, [&](const UOp& u, const UOps& sources) -> UOp {
-    if (const auto found = larger.find(u); found != larger.end()) return found->second;
-    if (u.op() == Op::AFTER && u.dtype() != sources[0].dtype())
-      return u.replace({.dtype = sources[0].dtype(), .src = sources});
-    if (u.op() != Op::INDEX) return {};
-    const auto found = copied.find(storage_of(u));
-    if (found == copied.end()) return {};
-    const UOp now = u.with_src(sources);
-    UOp position = position_of(now);
-    int64_t scale = found->first.dtype().size();
-    for (const UOp& r : found->second) {
-      if (is_along_memory(program, r)) continue;
-      position = r * scale + position;
-      scale *= steps(r);
-    }
-    for (const UOp& r : found->second)
-      if (is_along_memory(program, r)) position = position * steps(r) + r;
-    if (has_gate(now)) position = where(gate_of(now), position, UOp::invalid());
-    return UOp::make(Op::INDEX, sources[0].dtype(), {sources[0], position});
-  });
+  return graph_rewrite(program, memory_of_copies, context,
+                       {.order = Order::once, .name = "rows for each copy"});
 }
 
 UOp rows_to_near_memory(const UOp& program, const DeviceSpec& spec) {

@@ -3,9 +3,10 @@
 #include <map>
 #include <set>
 
-#include "quern/codegen/analysis/rebuild.h"
 #include "quern/codegen/analysis/strides.h"
+#include "quern/ir/node/node_map.h"
 #include "quern/ir/pass/linear_program.h"
+#include "quern/ir/rewrite/rewrite.h"
 
 namespace quern {
 namespace {
@@ -25,7 +26,19 @@ bool is_multiple(const UOp& index, wide n) {
   return true;
 }
 
+struct Streams {
+  NodeSet stores = {};
+};
+
+UOp store_past_caches(const Streams& c, const UOp& u, Sources now) {
+  return c.stores.contains(u) ? u.with_src(now).rtag("stream") : UOp();
+}
+
 }  // namespace
+
+const Rules streamed_stores = [] {
+  return RuleList{{op(Op::STORE), store_past_caches, "a STORE of a whole line -> one past the caches"}};
+};
 
 UOp mark_streams(const UOp& program, const DeviceSpec& spec) {
   wide bytes = 0;
@@ -55,7 +68,7 @@ UOp mark_streams(const UOp& program, const DeviceSpec& spec) {
     const UOp& index = index_of_address(s.src(0));
     together[key(index)].insert(spot_of(index).offset / elements(s));
   }
-  NodeSet streamed;
+  Streams streamed;
   for (const UOp& s : stores) {
     const UOp& index = index_of_address(s.src(0));
     const std::set<wide>& all = together.at(key(index));
@@ -63,11 +76,9 @@ UOp mark_streams(const UOp& program, const DeviceSpec& spec) {
                at = spot_of(index).offset / elements(s);
     bool whole = true;
     for (wide i = at / vectors * vectors; i < at / vectors * vectors + vectors; i++) whole &= all.contains(i);
-    if (whole) streamed.insert(s);
+    if (whole) streamed.stores.insert(s);
   }
-  return rebuild(program, [&](const UOp& u, const UOps& sources) -> UOp {
-    return streamed.contains(u) ? u.with_src(sources).rtag("stream") : UOp();
-  });
+  return graph_rewrite(program, streamed_stores, streamed, {.order = Order::once, .name = "streams"});
 }
 
 }  // namespace quern

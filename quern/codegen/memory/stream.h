@@ -4,6 +4,7 @@
 
 #include "quern/ir/node/uop.h"
 #include "quern/ir/pass/device_spec.h"
+#include "quern/ir/rules/rules.h"
 
 namespace quern {
 
@@ -17,6 +18,7 @@ namespace quern {
 //   %0 = r0[524288] * 16
 //   %1 = LOAD(CAST(INDEX(PARAM(; 1):float32*[8388608], %0)):float32x16*[8388608])
 //   SINK(END(STORE(CAST(INDEX(PARAM(; 0):float32*[8388608], %0)):float32x16*[8388608], %1)@stream, r0))
+extern const Rules streamed_stores;
 UOp mark_streams(const UOp& program, const DeviceSpec& spec);
 
 }  // namespace quern

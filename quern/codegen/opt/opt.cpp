@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "quern/codegen/analysis/given_kinds.h"
-#include "quern/codegen/analysis/rebuild.h"
 #include "quern/codegen/analysis/strides.h"
 #include "quern/codegen/loops/loops.h"
 #include "quern/codegen/memory/near_memory.h"
@@ -15,7 +14,9 @@
 #include "quern/codegen/opt/reduce_blocks.h"
 #include "quern/codegen/workgroup/group_reduce.h"
 #include "quern/codegen/workgroup/thread_slots.h"
+#include "quern/ir/node/node_map.h"
 #include "quern/ir/pass/linear_program.h"
+#include "quern/ir/rewrite/rewrite.h"
 
 namespace quern {
 namespace {
@@ -31,6 +32,31 @@ bool is_loop_node(const UOp& u) { return u.op() == Op::END || u.op() == Op::REDU
 void add_once(UOps& list, const UOp& u) {
   if (std::ranges::find(list, u) == list.end()) list.push_back(u);
 }
+
+struct Replacement {
+  UOp range, value;
+  UOps closed;  // in the place of the range
+};
+
+UOp value_of_range(const Replacement& r, const UOp& u, Sources) { return same(u, r.range) ? r.value : UOp(); }
+
+UOp end_of_parts(const Replacement& r, const UOp& u, Sources sources) {
+  UOps now;
+  for (size_t k = 0; k < sources.size(); k++) {
+    if (k > 0 && same(u.src(k), r.range))
+      now.insert(now.end(), r.closed.begin(), r.closed.end());
+    else
+      now.push_back(sources[k]);
+  }
+  return u.with_src(now);
+}
+
+const Rules replaced_loop = [] {
+  return RuleList{
+      {op(Op::RANGE), value_of_range, "a loop -> its parts"},
+      {op({Op::END, Op::REDUCE}), end_of_parts, "the end of a loop -> of its parts"},
+  };
+};
 
 // The kernel while opts are applied to it, one after the other.
 class Application {
@@ -407,18 +433,9 @@ class Application {
   }
 
   void replace(const UOp& range, const UOp& value, const UOps& closed) {
-    program_ = rebuild(program_, [&](const UOp& u, const UOps& sources) -> UOp {
-      if (same(u, range)) return value;
-      if (!is_loop_node(u)) return {};
-      UOps now;
-      for (size_t k = 0; k < sources.size(); k++) {
-        if (k > 0 && same(u.src(k), range))
-          now.insert(now.end(), closed.begin(), closed.end());
-        else
-          now.push_back(sources[k]);
-      }
-      return u.with_src(now);
-    });
+    Replacement replacement{range, value, closed};
+    program_ =
+        graph_rewrite(program_, replaced_loop, replacement, {.order = Order::once, .name = "split a loop"});
   }
 
   UOp program_;

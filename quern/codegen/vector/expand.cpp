@@ -3,8 +3,9 @@
 
 #include <algorithm>
 
-#include "quern/codegen/analysis/rebuild.h"
 #include "quern/codegen/memory/near_memory.h"
+#include "quern/ir/node/node_map.h"
+#include "quern/ir/rewrite/rewrite.h"
 #include "quern/ir/symbolic/symbolic.h"
 
 namespace quern {

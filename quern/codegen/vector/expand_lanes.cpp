@@ -3,11 +3,12 @@
 #include <bit>
 #include <unordered_map>
 
-#include "quern/codegen/analysis/rebuild.h"
 #include "quern/codegen/analysis/strides.h"
 #include "quern/codegen/memory/near_memory.h"
 #include "quern/codegen/vector/expand.h"
+#include "quern/ir/node/node_map.h"
 #include "quern/ir/pass/linear_program.h"
+#include "quern/ir/rewrite/rewrite.h"
 
 namespace quern {
 namespace {
@@ -95,42 +96,29 @@ class Lanes {
  public:
   explicit Lanes(UOps ranges) : ranges_(std::move(ranges)) {}
 
-  UOp rebuilt(const UOp& u, const UOps& sources) {
+  UOp range(const UOp& u, Sources sources) {
     if (is_lane_range(u)) {
       UOps steps;
       for (int i = 0; i < lanes_in(u); i++) steps.push_back(UOp::index(i));
       return UOp::make(Op::VECTORIZE, u.dtype().vec(lanes_in(u)), steps);
     }
-    switch (u.op()) {
-      case Op::RANGE:  // its size may be loaded from memory that lanes write
-        if (!same(sources[0], u.src(0))) ranges_now_.emplace(u, u.with_src(sources));
-        return {};
-      case Op::INDEX: return index(u, sources);
-      case Op::LOAD: return load(u, sources);
-      case Op::STORE: return store(u, sources);
-      case Op::END: return end(u, sources);
-      case Op::REDUCE: return reduce(u, sources);
-      default: break;
-    }
+    // its size may be loaded from memory that lanes write
+    if (!same(sources[0], u.src(0))) ranges_now_.emplace(u, u.with_src(sources));
+    return {};
+  }
+
+  UOp value(const UOp& u, Sources sources) const {
     const UOp range = open_in(u);
-    if (!range || !is_elementwise(u.op())) return {};
+    if (!range) return {};
     const int lanes = lanes_in(range);
     UOps now;
     for (const UOp& s : sources) now.push_back(broadcast(s, lanes));
     return UOp::make(u.op(), u.dtype().vec(lanes), now, u.arg(), u.tag());
   }
 
- private:
-  bool is_lane_range(const UOp& u) const { return std::ranges::find(ranges_, u) != ranges_.end(); }
-  UOp open_in(const UOp& u) const {
-    for (const UOp& r : u.ranges())
-      if (is_lane_range(r)) return r;
-    return {};
-  }
-
   // LOAD and STORE look at it: the memory as it is now, and an address that still has lanes. With a gate that
   // is open for some of the lanes: TUPLE(the address of the first lane, which lanes).
-  UOp index(const UOp& u, const UOps& sources) const {
+  UOp index(const UOp& u, Sources sources) const {
     const UOp range = open_in(u);
     if (!range) return {};
     UOp now = u.with_src(UOps{sources[0], u.src(1).substitute_open(ranges_now_)});
@@ -138,31 +126,8 @@ class Lanes {
     const UOp first = position_of(now).substitute_open({{range, UOp::index(0)}});
     return UOp::make(Op::TUPLE, dtypes::void_, {u.with_src(UOps{sources[0], first}), sources[1].src(0)});
   }
-  static bool gate_varies(const UOp& index, const UOp& range) {
-    return has_gate(index) && is_open(gate_of(index), range);
-  }
 
-  struct Access {
-    UOp together;     // one address for all lanes
-    bool is_same;     // the lanes have the same address
-    UOp mask;         // those lanes that are accessed; none: all
-    UOps one_by_one;  // else an address for each
-  };
-  static Access access(const UOp& address, const UOp& range) {
-    if (address.op() == Op::TUPLE) return {address.src(0), false, address.src(1), {}};
-    const std::optional<wide> stride = stride_of(position_of(address), range);
-    const auto step = [&](int64_t i) { return address.substitute_open({{range, UOp::index(i)}}); };
-    if (!gate_varies(address, range) && (stride == 0 || stride == 1)) return {step(0), stride == 0, {}, {}};
-    Access result{{}, false, {}, {}};
-    for (int i = 0; i < lanes_in(range); i++) result.one_by_one.push_back(step(i));
-    return result;
-  }
-  static UOp address_of(const UOp& index, DType dtype) {
-    if (dtype.lanes() == 1) return index;
-    return index.cast(dtype.ptr(index.dtype().size(), index.dtype().space()));
-  }
-
-  UOp load(const UOp& u, const UOps& sources) const {
+  UOp load(const UOp& u, Sources sources) const {
     const UOp range = open_in(u);
     if (!range) return {};
     const int lanes = lanes_in(range);
@@ -191,7 +156,7 @@ class Lanes {
     return UOp::make(Op::VECTORIZE, u.dtype().vec(lanes), values);
   }
 
-  UOp store(const UOp& u, const UOps& sources) const {
+  UOp store(const UOp& u, Sources sources) const {
     const UOp range = open_in(u);
     if (!range) return {};
     const int lanes = lanes_in(range);
@@ -211,19 +176,12 @@ class Lanes {
     return UOp::make(Op::GROUP, dtypes::void_, stores);
   }
 
-  // What is closed besides lanes.
-  UOps closed(const UOp& u, const UOps& sources) const {
-    UOps left;
-    for (size_t i = 1; i < sources.size(); i++)
-      if (!is_lane_range(u.src(i))) left.push_back(sources[i]);
-    return left;
-  }
-  UOp end(const UOp& u, const UOps& sources) const {
+  UOp end(const UOp& u, Sources sources) const {
     UOps now{sources[0]};
     for (const UOp& r : closed(u, sources)) now.push_back(r);
     return now.size() == 1 ? now[0] : u.with_src(now);
   }
-  UOp reduce(const UOp& u, const UOps& sources) const {
+  UOp reduce(const UOp& u, Sources sources) const {
     UOp range;
     for (const UOp& s : u.src().subspan(1))
       if (is_lane_range(s)) range = s;
@@ -233,8 +191,67 @@ class Lanes {
     return range ? across(u.arg().reduce().op, result) : result;
   }
 
+ private:
+  bool is_lane_range(const UOp& u) const { return std::ranges::find(ranges_, u) != ranges_.end(); }
+  UOp open_in(const UOp& u) const {
+    for (const UOp& r : u.ranges())
+      if (is_lane_range(r)) return r;
+    return {};
+  }
+
+  static bool gate_varies(const UOp& index, const UOp& range) {
+    return has_gate(index) && is_open(gate_of(index), range);
+  }
+
+  struct Access {
+    UOp together;     // one address for all lanes
+    bool is_same;     // the lanes have the same address
+    UOp mask;         // those lanes that are accessed; none: all
+    UOps one_by_one;  // else an address for each
+  };
+  static Access access(const UOp& address, const UOp& range) {
+    if (address.op() == Op::TUPLE) return {address.src(0), false, address.src(1), {}};
+    const std::optional<wide> stride = stride_of(position_of(address), range);
+    const auto step = [&](int64_t i) { return address.substitute_open({{range, UOp::index(i)}}); };
+    if (!gate_varies(address, range) && (stride == 0 || stride == 1)) return {step(0), stride == 0, {}, {}};
+    Access result{{}, false, {}, {}};
+    for (int i = 0; i < lanes_in(range); i++) result.one_by_one.push_back(step(i));
+    return result;
+  }
+  static UOp address_of(const UOp& index, DType dtype) {
+    if (dtype.lanes() == 1) return index;
+    return index.cast(dtype.ptr(index.dtype().size(), index.dtype().space()));
+  }
+
+  // What is closed besides lanes.
+  UOps closed(const UOp& u, Sources sources) const {
+    UOps left;
+    for (size_t i = 1; i < sources.size(); i++)
+      if (!is_lane_range(u.src(i))) left.push_back(sources[i]);
+    return left;
+  }
   const UOps ranges_;
   std::unordered_map<UOp, UOp> ranges_now_;  // of those that are no lanes and have changed
+};
+
+const Rules lanes_of_ranges = [] {
+  using L = Lanes;
+  return RuleList{
+      {op(Op::RANGE), [](L& l, const UOp& u, Sources now) { return l.range(u, now); },
+       "a range -> a vector of its steps"},
+      {op(Op::INDEX), [](L& l, const UOp& u, Sources now) { return l.index(u, now); },
+       "an address in each lane -> that of the first, where lanes are neighbours"},
+      {op(Op::LOAD), [](L& l, const UOp& u, Sources now) { return l.load(u, now); },
+       "a LOAD in each lane -> of a vector, or of each"},
+      {op(Op::STORE), [](L& l, const UOp& u, Sources now) { return l.store(u, now); },
+       "a STORE in each lane -> of a vector, or of each"},
+      {op(Op::END), [](L& l, const UOp& u, Sources now) { return l.end(u, now); },
+       "the end of lanes -> nothing"},
+      {op(Op::REDUCE), [](L& l, const UOp& u, Sources now) { return l.reduce(u, now); },
+       "a REDUCE over lanes -> across a vector"},
+      {op(ops::elementwise), [](L& l, const UOp& u, Sources now) { return l.value(u, now); },
+       "a value in each lane -> a vector"},
+  };
 };
 
 }  // namespace
@@ -243,7 +260,7 @@ UOp ranges_to_lanes(const UOp& program) {
   const UOps ranges = chosen_lanes(program);
   if (ranges.empty()) return program;
   Lanes lanes(ranges);
-  return rebuild(program, [&](const UOp& u, const UOps& sources) { return lanes.rebuilt(u, sources); });
+  return graph_rewrite(program, lanes_of_ranges, lanes, {.order = Order::once, .name = "ranges to lanes"});
 }
 
 }  // namespace quern

@@ -6,8 +6,9 @@
 #include <optional>
 #include <unordered_map>
 
-#include "quern/codegen/analysis/rebuild.h"
+#include "quern/ir/node/node_map.h"
 #include "quern/ir/pass/linear_program.h"
+#include "quern/ir/rewrite/rewrite.h"
 
 namespace quern {
 namespace {

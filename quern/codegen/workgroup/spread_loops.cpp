@@ -5,10 +5,11 @@
 #include <algorithm>
 #include <bit>
 
-#include "quern/codegen/analysis/rebuild.h"
 #include "quern/codegen/analysis/strides.h"
 #include "quern/codegen/workgroup/thread_slots.h"
+#include "quern/ir/node/node_map.h"
 #include "quern/ir/pass/linear_program.h"
+#include "quern/ir/rewrite/rewrite.h"
 
 namespace quern {
 namespace {
@@ -28,27 +29,48 @@ struct Part {
   UOps closed;  // what is closed instead of it
 };
 
-// `barrier`: what a BARRIER closes before all threads have met.
+struct Spreading {
+  UOp range;
+  Part part;
+  UOp at_barrier;  // what a BARRIER closes before all threads have met; may be none
+};
+
+UOp value_of_loop(const Spreading& s, const UOp& u, Sources) {
+  return same(u, s.range) ? s.part.value : UOp();
+}
+
+UOp barrier_of_parts(const Spreading& s, const UOp& u, Sources sources) {
+  if (!s.at_barrier || !is_open(u, s.range)) return {};
+  UOps now;
+  for (size_t i = 0; i < sources.size(); i++)
+    now.push_back(is_open(u.src(i), s.range)
+                      ? UOp::make(Op::END, dtypes::void_, {sources[i], s.at_barrier})
+                      : sources[i]);
+  return u.with_src(now);
+}
+
+UOp end_of_loop_parts(const Spreading& s, const UOp& u, Sources sources) {
+  UOps now;
+  for (size_t k = 0; k < sources.size(); k++) {
+    if (k > 0 && same(u.src(k), s.range))
+      now.insert(now.end(), s.part.closed.begin(), s.part.closed.end());
+    else
+      now.push_back(sources[k]);
+  }
+  return u.with_src(now);
+}
+
+const Rules spread_loop = [] {
+  return RuleList{
+      {op(Op::RANGE), value_of_loop, "a loop -> steps of threads"},
+      {op(Op::BARRIER), barrier_of_parts, "a BARRIER -> behind the end of the loop over the rest"},
+      {op({Op::END, Op::REDUCE}), end_of_loop_parts, "the end of a loop -> of its parts"},
+  };
+};
+
 UOp replaced(const UOp& program, const UOp& range, const Part& part, const UOp& at_barrier) {
-  return rebuild(program, [&](const UOp& u, const UOps& sources) -> UOp {
-    if (same(u, range)) return part.value;
-    if (u.op() == Op::BARRIER && at_barrier && is_open(u, range)) {
-      UOps now;
-      for (size_t i = 0; i < sources.size(); i++)
-        now.push_back(is_open(u.src(i), range) ? UOp::make(Op::END, dtypes::void_, {sources[i], at_barrier})
-                                               : sources[i]);
-      return u.with_src(now);
-    }
-    if (u.op() != Op::END && u.op() != Op::REDUCE) return {};
-    UOps now;
-    for (size_t k = 0; k < sources.size(); k++) {
-      if (k > 0 && same(u.src(k), range))
-        now.insert(now.end(), part.closed.begin(), part.closed.end());
-      else
-        now.push_back(sources[k]);
-    }
-    return u.with_src(now);
-  });
+  Spreading spreading{range, part, at_barrier};
+  return graph_rewrite(program, spread_loop, spreading, {.order = Order::once, .name = "spread a loop"});
 }
 
 // ---- ranges of threads that are too long

@@ -6,12 +6,13 @@
 #include <unordered_map>
 
 #include "quern/codegen/analysis/given_kinds.h"
-#include "quern/codegen/analysis/rebuild.h"
 #include "quern/codegen/analysis/strides.h"
 #include "quern/codegen/workgroup/group_reduce.h"
 #include "quern/codegen/workgroup/spread_loops.h"
 #include "quern/codegen/workgroup/thread_slots.h"
+#include "quern/ir/node/node_map.h"
 #include "quern/ir/pass/linear_program.h"
+#include "quern/ir/rewrite/rewrite.h"
 
 namespace quern {
 namespace {
@@ -132,7 +133,7 @@ std::unordered_map<UOp, UOp> group_indices(UOps ranges) {
 class Workgroups {
  public:
   Workgroups(const UOp& program, const UOps& global, const DeviceSpec& spec)
-      : program_(program), slots_(thread_slots(program)), values_(group_indices(global)) {
+      : slots_(thread_slots(program)), values_(group_indices(global)) {
     if (const int64_t threads = threads_of(slots_); threads > spec.parallel.workgroup)
       throw Error(fmt::format("kernel: workgroups of {} threads, {} has at most {}", threads, spec.name,
                               spec.parallel.workgroup));
@@ -143,47 +144,19 @@ class Workgroups {
     thread_indices();
   }
 
-  UOp run() {
-    return rebuild(program_, [&](const UOp& u, const UOps& sources) -> UOp {
-      if (const auto found = values_.find(u); found != values_.end()) return found->second;
-      switch (u.op()) {
-        case Op::END: return closed(u, sources);
-        case Op::REDUCE: return reduce(u, sources);
-        case Op::STORE: return store(u, sources);
-        default: return {};
-      }
-    });
+  UOp index_of(const UOp& range) const {
+    const auto found = values_.find(range);
+    return found != values_.end() ? found->second : UOp();
   }
 
- private:
-  void thread_indices() {
-    const bool fits = slots_.size() <= 3;
-    UOp left = fits ? UOp() : special(UOp::index(threads_of(slots_)), 'l', 0);
-    int64_t stride = 1;
-    index_ = UOp::index(0);
-    for (size_t i = 0; i < slots_.size(); i++) {
-      const int64_t size = slots_[i].size;
-      indices_.push_back(fits                     ? special(UOp::index(size), 'l', i)
-                         : i + 1 == slots_.size() ? left
-                                                  : left % size);
-      if (!fits) left = left / size;
-      index_ = index_ + indices_[i] * stride;
-      strides_.push_back(stride);
-      stride *= size;
-      for (const UOp& r : slots_[i].ranges) values_.emplace(r, indices_[i]);
-    }
-  }
-
-  bool is_gone(const UOp& u) const { return values_.contains(u); }
-
-  UOp closed(const UOp& u, const UOps& sources) const {
+  UOp closed(const UOp& u, Sources sources) const {
     UOps now{sources[0]};
     for (size_t i = 1; i < sources.size(); i++)
       if (!is_gone(u.src(i))) now.push_back(sources[i]);
     return now.size() == 1 ? now[0] : u.with_src(now);
   }
 
-  UOp reduce(const UOp& u, const UOps& sources) {
+  UOp reduce(const UOp& u, Sources sources) {
     const Op op = u.arg().reduce().op;
     UOps left, over;
     for (size_t i = 0; i < sources.size(); i++) {
@@ -212,7 +185,7 @@ class Workgroups {
   }
 
   // Where a thread index plays no part, the first of these threads stores.
-  UOp store(const UOp& u, const UOps& sources) const {
+  UOp store(const UOp& u, Sources sources) const {
     if (storage_of(u.src(0)).op() == Op::DEFINE_REG) return {};
     UOp gate;
     for (size_t i = 0; i < slots_.size(); i++) {
@@ -233,12 +206,32 @@ class Workgroups {
       with.insert(with.end(), casts[i].src().begin() + 1, casts[i].src().end());
       address = casts[i].with_src(with);
     }
-    UOps now_stored = sources;
+    UOps now_stored(sources.begin(), sources.end());
     now_stored[0] = address;
     return u.with_src(now_stored);
   }
 
-  const UOp program_;
+ private:
+  void thread_indices() {
+    const bool fits = slots_.size() <= 3;
+    UOp left = fits ? UOp() : special(UOp::index(threads_of(slots_)), 'l', 0);
+    int64_t stride = 1;
+    index_ = UOp::index(0);
+    for (size_t i = 0; i < slots_.size(); i++) {
+      const int64_t size = slots_[i].size;
+      indices_.push_back(fits                     ? special(UOp::index(size), 'l', i)
+                         : i + 1 == slots_.size() ? left
+                                                  : left % size);
+      if (!fits) left = left / size;
+      index_ = index_ + indices_[i] * stride;
+      strides_.push_back(stride);
+      stride *= size;
+      for (const UOp& r : slots_[i].ranges) values_.emplace(r, indices_[i]);
+    }
+  }
+
+  bool is_gone(const UOp& u) const { return values_.contains(u); }
+
   const std::vector<ThreadSlot> slots_;
   std::unordered_map<UOp, UOp> values_;  // what becomes of ranges
   UOps indices_;                         // of the slots
@@ -247,7 +240,22 @@ class Workgroups {
   int64_t next_local_ = 0, next_range_ = 0;
 };
 
+using W = Workgroups;
+
 }  // namespace
+
+const Rules workgroup_indices = [] {
+  return RuleList{
+      {op(Op::RANGE), [](W& w, const UOp& u, Sources) { return w.index_of(u); },
+       "a GLOBAL, LOCAL or GROUP_REDUCE range -> the index of a workgroup or thread"},
+      {op(Op::END), [](W& w, const UOp& u, Sources now) { return w.closed(u, now); },
+       "the end of such a range -> nothing"},
+      {op(Op::REDUCE), [](W& w, const UOp& u, Sources now) { return w.reduce(u, now); },
+       "a REDUCE over threads -> through LOCAL memory"},
+      {op(Op::STORE), [](W& w, const UOp& u, Sources now) { return w.store(u, now); },
+       "a STORE in which a thread plays no part -> by the first thread"},
+  };
+};
 
 std::string must_be_in_order(const UOp& program) {
   bool given = program.ops_below().contains(Op::SPECIAL);  // whoever says what is done at once knows why
@@ -273,7 +281,10 @@ std::string must_be_in_order(const UOp& program) {
 
 UOp ranges_to_workgroups(const UOp& program, const DeviceSpec& spec) {
   const UOps global = GlobalLoops(program).run();
-  const UOp result = Workgroups(spread_loops(program, global, spec), global, spec).run();
+  const UOp spread = spread_loops(program, global, spec);
+  Workgroups groups(spread, global, spec);
+  const UOp result =
+      graph_rewrite(spread, workgroup_indices, groups, {.order = Order::once, .name = "workgroups"});
   int64_t bytes = 0;
   walk(result, [&](const UOp& u) {
     if (u.op() == Op::DEFINE_LOCAL) bytes += u.dtype().size() * u.dtype().base().bytes();

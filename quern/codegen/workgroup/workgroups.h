@@ -3,6 +3,7 @@
 
 #include "quern/ir/pass/device_spec.h"
 #include "quern/ir/pass/linear_program.h"
+#include "quern/ir/rules/rules.h"
 
 namespace quern {
 
@@ -32,6 +33,7 @@ std::string must_be_in_order(const UOp& program);
 //     {op: ADD}))))
 //   %4 = REDUCE(LOAD(INDEX(%3, %2 + (r1[16, REDUCE] + %0 // 1 % 16 * -1) * 1)), r1; {op: ADD})
 //   SINK(STORE(INDEX(PARAM(; 0):float32*[1], where(%0 == 0, 0, invalid:index)), %4))
+extern const Rules workgroup_indices;
 UOp ranges_to_workgroups(const UOp& program, const DeviceSpec& spec);
 
 // LOCAL memory that is used again in the next step of a loop: a BARRIER at the end of each step. An Error for

@@ -1,5 +1,6 @@
 // A stage of the compiler is a table: its passes, in the order in which they run. A pass is a list of rewrite
-// rules, or a function from graph to graph. One runner goes through every table, and does the same for each
+// rules, or a function from graph to graph. Where rules ask for facts about the whole graph, a function finds
+// these and applies the rules. One runner goes through every table, and does the same for each
 // pass: records the graph before and after, checks it, times it, prints it, and stops where it is asked to.
 #pragma once
 
@@ -24,9 +25,11 @@ struct Pass {
   std::string_view name;
   std::string_view file;  // under quern/
   Needs needs;
-  const Rules* rules = nullptr;                      // either rules, which are applied until none applies,
-  UOp (*run)(const UOp&, const Context&) = nullptr;  // or a function
-  std::string_view result;                           // what holds afterwards, for the documentation
+  // Either rules, which are applied until none applies, or once where they are made for that (Order::once), or
+  // a function. With both the function applies the rules.
+  const Rules* rules = nullptr;
+  UOp (*run)(const UOp&, const Context&) = nullptr;
+  std::string_view result;  // what holds afterwards, for the documentation
 };
 
 template <class Context>
@@ -74,7 +77,9 @@ template <class Context>
 UOp run_pass(const PassTable<Context>& table, const Pass<Context>& pass, const UOp& graph,
              const Context& context) {
   const auto run = [&] {
-    return pass.rules ? graph_rewrite(graph, *pass.rules, {.name = pass.name}) : pass.run(graph, context);
+    if (pass.run) return pass.run(graph, context);
+    const Order order = pass.rules->rebuilds() ? Order::once : Order::after_sources;
+    return graph_rewrite(graph, *pass.rules, {.order = order, .name = pass.name});
   };
   if (!detail::watching_passes()) return run();
   detail::PassWatch watch(pass.name, table.level, graph, pass.rules == nullptr);

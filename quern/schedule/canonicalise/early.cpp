@@ -7,7 +7,7 @@
 #include "quern/base/error.h"
 #include "quern/ir/node/eval.h"
 #include "quern/ir/node/node_map.h"
-#include "quern/ir/rewrite/rewrite.h"
+#include "quern/ir/rules/rules.h"
 #include "quern/ir/shape/movement.h"
 #include "quern/ir/shape/sharding.h"
 #include "quern/schedule/canonicalise/split_reduce.h"
@@ -105,7 +105,9 @@ UOp merge_reshapes(const UOp& u) {
 constexpr OpSet kEmptied =
     (ops::elementwise | ops::movement | OpSet{Op::REDUCE, Op::CONTIGUOUS, Op::COPY, Op::MSELECT, Op::MSTACK});
 
-const Rules early = [] {
+}  // namespace
+
+const Rules early_rewrites = [] {
   const Pat x = var("x");
   return RuleList{
       {op(Op::BIND, {x}).and_more(), [](const UOp& v) { return v; }, "a bound variable -> the variable"},
@@ -137,10 +139,6 @@ const Rules early = [] {
       {op(Op::REDUCE).as("reduce"), split_reduce, "a large reduce -> two"},
   };
 };
-
-}  // namespace
-
-UOp early_rewrites(const UOp& sink) { return graph_rewrite(sink, early, {.name = "early rewrites"}); }
 
 // From below, so that a store whose value reads what another one stored sees that one as it is now.
 UOp with_values_first(const UOp& sink, const UOps& stores) {

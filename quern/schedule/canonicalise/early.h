@@ -18,7 +18,7 @@ namespace quern {
 //   %2 = PARAM(12, %0; 0):float32
 //   %3 = RESHAPE(%2, 2, 6)
 //   SINK(AFTER(%1, STORE(RESHAPE(%1, 2, 6), %3 * %3)), %2)
-UOp early_rewrites(const UOp& sink);
+extern const Rules early_rewrites;
 
 // The STOREs of these values read the memory that they write, elsewhere than they write it: the value is
 // computed into memory of its own first.

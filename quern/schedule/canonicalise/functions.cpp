@@ -175,15 +175,6 @@ UOp value_of_tuple(Calls& calls, const UOp& get, const UOp& from) {
   return outputs_of(calls, from).at(i);
 }
 
-// Callers before what they call: the body of a function that is kept is resolved when it is scheduled.
-const Rules functions = [] {
-  return RuleList{
-      {op(Op::GETTUPLE, {op({Op::FUNCTION, Op::TUPLE}).as("from")}).as("get"), value_of_tuple,
-       "a value of a call, or of a tuple -> the value"},
-      {op(Op::FUNCTION).as("call"), value_of_call, "a call -> the function's body, or memory after a call"},
-  };
-};
-
 UOp closed(const UOp& call) {
   if (!call.src(0).ops_below().contains(Op::BUFFER)) return {};
   std::unordered_map<UOp, UOp> map;
@@ -203,6 +194,15 @@ const Rules closing = [] {
 
 }  // namespace
 
+// Callers before what they call: the body of a function that is kept is resolved when it is scheduled.
+const Rules resolved_functions = [] {
+  return RuleList{
+      {op(Op::GETTUPLE, {op({Op::FUNCTION, Op::TUPLE}).as("from")}).as("get"), value_of_tuple,
+       "a value of a call, or of a tuple -> the value"},
+      {op(Op::FUNCTION).as("call"), value_of_call, "a call -> the function's body, or memory after a call"},
+  };
+};
+
 WithoutFunctions resolve_functions(const UOp& sink) {
   if (!sink.ops_below().contains(Op::FUNCTION) && !sink.ops_below().contains(Op::GETTUPLE)) return {sink, {}};
   Calls calls;
@@ -211,7 +211,7 @@ WithoutFunctions resolve_functions(const UOp& sink) {
     if (u.op() == Op::DEVICE && u.arg().texts().size() > 1) calls.several_devices = true;
   });
   UOp resolved =
-      graph_rewrite(sink, functions, calls, {.order = Order::before_sources, .name = "resolve functions"});
+      graph_rewrite(sink, resolved_functions, calls, {.order = Order::before_sources, .name = "functions"});
   return {std::move(resolved), std::move(calls.bodies)};
 }
 

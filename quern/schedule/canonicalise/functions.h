@@ -24,7 +24,7 @@
 //   SINK(AFTER(%1, STORE(%1, AFTER(%2, CALL(SINK(; {name: "square"})@0, %2, %3)) + %3)))
 #pragma once
 
-#include "quern/ir/node/uop.h"
+#include "quern/ir/rules/rules.h"
 
 namespace quern {
 
@@ -34,6 +34,7 @@ struct WithoutFunctions {
   // number of the body as its tag.
   UOps bodies;
 };
+extern const Rules resolved_functions;
 WithoutFunctions resolve_functions(const UOp& sink);
 
 // Memory that the body of a function names itself becomes an argument, so that a body is the same for

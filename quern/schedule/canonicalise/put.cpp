@@ -215,8 +215,14 @@ UOp written_out(const UOp&, const UOp& tuple) { return is_put(tuple) ? tuple.src
 
 const Pat put() { return op(Op::GETTUPLE, {op(Op::TUPLE).as("tuple")}).as("get"); }
 
+const Rules as_sums = [] {
+  return RuleList{{put(), written_out, "values that are put -> sums over places"}};
+};
+
+}  // namespace
+
 // Memory before stores, and stores before what they store.
-const Rules by_kernels = [] {
+const Rules puts_by_kernels = [] {
   return RuleList{
       {op(Op::AFTER).as("after"), put_into_memory,
        "memory after a store of values that are put -> memory after a kernel that puts them"},
@@ -225,19 +231,13 @@ const Rules by_kernels = [] {
       {put(), put_in_own_memory, "values that are put -> memory after a kernel that puts them"},
   };
 };
-const Rules as_sums = [] {
-  return RuleList{{put(), written_out, "values that are put -> sums over places"}};
-};
-
-}  // namespace
-
 UOp put_by_kernels(const UOp& sink, const SpecOf& spec_of) {
   if (!sink.ops_below().contains(Op::TUPLE)) return sink;
   bool several_devices = false;
   walk(sink, [&](const UOp& u) { several_devices |= u.op() == Op::DEVICE && u.arg().texts().size() > 1; });
-  if (several_devices) return graph_rewrite(sink, as_sums, {.name = "put by sums"});
+  if (several_devices) return graph_rewrite(sink, as_sums, {.name = "puts"});
   Puts puts{spec_of, next_identity(sink)};
-  return graph_rewrite(sink, by_kernels, puts, {.order = Order::before_sources, .name = "put by kernels"});
+  return graph_rewrite(sink, puts_by_kernels, puts, {.order = Order::before_sources, .name = "puts"});
 }
 
 }  // namespace quern

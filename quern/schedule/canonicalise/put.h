@@ -32,10 +32,12 @@
 // (several devices, nothing that is on a device), and where each place gets one value at most, it is y.
 #pragma once
 
+#include "quern/ir/rules/rules.h"
 #include "quern/schedule/schedule.h"
 
 namespace quern {
 
+extern const Rules puts_by_kernels;
 UOp put_by_kernels(const UOp& sink, const SpecOf& spec_of);
 
 }  // namespace quern
