@@ -199,7 +199,7 @@ const PassTable<Lowering> kOpts{"opts", Level::kernel, kSplitting};
 const Pass<Lowering> kLowering[] = {
     {"expand", "codegen/vector/expand", {}, nullptr, [](const UOp& u, const Lowering&) { return expand(u); },
      "UPCAST and UNROLL are lanes or copies"},
-    {"transpose loads", "codegen/vector/transpose_loads", {Need::cores}, nullptr,
+    {"transpose loads", "codegen/vector/transpose_loads", {Need::cores}, &transposed_loads,
      [](const UOp& u, const Lowering&) { return transpose_loads(u); },
      "squares that are read across lanes are read along memory, and transposed in registers"},
     {"streams", "codegen/memory/stream", {Need::splittable_loops, Need::cached_stores}, &streamed_stores,
@@ -231,7 +231,7 @@ const Pass<Lowering> kLowering[] = {
     {"separate loops", "codegen/loops/separate_loops", {}, nullptr,
      [](const UOp& u, const Lowering&) { return separate_loops(u); },
      "every RANGE has one END and every END one RANGE; accumulations over one range are one loop"},
-    {"inner threads", "codegen/loops/separate_loops", {}, nullptr,
+    {"inner threads", "codegen/loops/separate_loops", {}, &loops_of_threads,
      [](const UOp& u, const Lowering&) { return inner_threads_to_loops(u); },
      "a THREAD range is around all of the kernel"},
     {"wide addresses", "codegen/arithmetic/index_dtype", {Need::address_integers}, &addresses_in_64_bits, nullptr,

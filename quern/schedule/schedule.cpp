@@ -72,7 +72,7 @@ const Pass<Round> kRound[] = {
     {"buffer limit", "schedule/ranges/limit", {}, nullptr,
      [](const UOp& u, const Round& c) { return limit_buffers(u, c.spec_of); },
      "no kernel has more buffers than the device allows"},
-    {"memory", "schedule/ranges/stages", {}, nullptr, [](const UOp& u, const Round&) { return stages_to_stores(u); },
+    {"memory", "schedule/ranges/stages", {}, &memory_of_stages, [](const UOp& u, const Round&) { return stages_to_stores(u); },
      "a STAGE is a store into a buffer, or into LOCAL memory with a barrier"},
 };
 const PassTable<Round> kLoops{"loops", std::nullopt, kRound};

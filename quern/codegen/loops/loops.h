@@ -117,6 +117,7 @@ UOp separate_loops(const UOp& program);
 //   %0 = r0[4] * 8 + r1[8]
 //   %1 = END(STORE(INDEX(PARAM(; 0):float32*[32], %0), LOAD(INDEX(PARAM(; 1):float32*[32], %0))), r1)
 //   SINK(END(%1, r0))
+extern const Rules loops_of_threads;
 UOp inner_threads_to_loops(const UOp& program);
 
 }  // namespace quern

@@ -143,6 +143,19 @@ UOp separate_loops(const UOp& program) {
   return result;
 }
 
+namespace {
+
+UOp loop_of_thread(const UOp& u, Sources now) {
+  if (u.arg().range().kind != AxisKind::THREAD) return {};
+  return u.replace({.src = now, .arg = RangeArg{.id = u.arg().range().id, .kind = AxisKind::LOOP}});
+}
+
+}  // namespace
+
+const Rules loops_of_threads = [] {
+  return RuleList{{op(Op::RANGE), loop_of_thread, "a THREAD range -> a plain loop"}};
+};
+
 UOp inner_threads_to_loops(const UOp& program) {
   UOps threads;
   walk(program, [&](const UOp& u) {
@@ -153,10 +166,7 @@ UOp inner_threads_to_loops(const UOp& program) {
   if (threads.size() == 1 && program.src().size() == 1 && program.src(0).op() == Op::END &&
       same(program.src(0).src(1), threads[0]))
     return program;
-  std::unordered_map<UOp, UOp> loops;
-  for (const UOp& r : threads)
-    loops.emplace(r, r.replace({.arg = RangeArg{.id = r.arg().range().id, .kind = AxisKind::LOOP}}));
-  return program.substitute(loops);
+  return graph_rewrite(program, loops_of_threads, {.order = Order::once, .name = "inner threads"});
 }
 
 }  // namespace quern

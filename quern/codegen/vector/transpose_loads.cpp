@@ -80,7 +80,20 @@ void transpose(UOps& rows) {
     }
 }
 
+struct Squares {
+  std::unordered_map<UOp, UOp> rows;  // what is read along memory in the place of a column
+};
+
+UOp row_of_square(const Squares& c, const UOp& u, Sources) {
+  const auto found = c.rows.find(u);
+  return found != c.rows.end() ? found->second : UOp();
+}
+
 }  // namespace
+
+const Rules transposed_loads = [] {
+  return RuleList{{op(Op::VECTORIZE), row_of_square, "a column of a square -> lanes of its rows"}};
+};
 
 UOp transpose_loads(const UOp& program) {
   if (!program.ops_below().contains(Op::VECTORIZE)) return program;
@@ -100,7 +113,7 @@ UOp transpose_loads(const UOp& program) {
       }
     families.push_back({*column, {{0, u}}});
   });
-  std::unordered_map<UOp, UOp> now;
+  Squares squares;
   for (const Family& family : families) {
     const DType dtype = family.first.vector.dtype();
     const auto n = static_cast<size_t>(dtype.lanes());
@@ -121,11 +134,12 @@ UOp transpose_loads(const UOp& program) {
             UOp::make(Op::LOAD, dtype, {index.cast(dtype.ptr(index.dtype().size(), index.dtype().space()))}));
       }
       transpose(rows);
-      for (size_t i = 0; i < n; i++) now.emplace(square[i], rows[i]);
+      for (size_t i = 0; i < n; i++) squares.rows.emplace(square[i], rows[i]);
       std::advance(at, static_cast<int64_t>(n));
     }
   }
-  return now.empty() ? program : program.substitute(now);
+  if (squares.rows.empty()) return program;
+  return graph_rewrite(program, transposed_loads, squares, {.order = Order::once, .name = "transpose loads"});
 }
 
 }  // namespace quern

@@ -1,7 +1,7 @@
 // Vectors that are read element by element, across memory, as rows that are transposed in registers.
 #pragma once
 
-#include "quern/ir/node/uop.h"
+#include "quern/ir/rules/rules.h"
 
 namespace quern {
 
@@ -21,6 +21,7 @@ namespace quern {
 //     2)):float32x2*[4])):float32x4
 //   %3 = STORE(CAST(INDEX(%0, 0)):float32x2*[4], GEP(%2; [0, 2]))
 //   SINK(%3, STORE(CAST(INDEX(%0, 2)):float32x2*[4], GEP(%2; [1, 3])))
+extern const Rules transposed_loads;
 UOp transpose_loads(const UOp& program);
 
 }  // namespace quern

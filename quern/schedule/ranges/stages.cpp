@@ -61,78 +61,86 @@ const Rules stage_folding = [] {
 
 namespace {
 
-class Stores {
- public:
-  UOp run(const UOp& sink) {
-    walk(sink, [&](const UOp& u) {
-      if (u.op() == Op::LUNIQUE) next_ = std::max(next_, u.arg().integer() + 1);
-    });
-    return with_stores(sink);
-  }
-
- private:
-  UOp with_stores(const UOp& root) {
-    const NodeList order = root.toposort([&](const UOp& u) { return u.op() != Op::SINK || same(u, root); });
-    for (const UOp& u : order) {
-      if (done_.contains(u)) continue;
-      UOps sources;
-      const bool inside = u.op() != Op::SINK || same(u, root);
-      for (const UOp& s : u.src()) sources.push_back(inside ? *done_.find(s) : s);
-      done_.emplace(u, rewritten(u, sources));
-    }
-    return *done_.find(root);
-  }
-
-  UOp rewritten(const UOp& u, const UOps& sources) {
-    const bool has_axes =
-        u.op() == Op::INDEX &&
-        (u.src(0).op() == Op::STAGE || u.src(0).op() == Op::MSELECT || u.src(0).op() == Op::MSTACK);
-    if (has_axes) {
-      // Simplified while stages are stages: simplifying what is stored would make two states of one memory.
-      const UOp place = flat_index(u.src().subspan(1), u.src(0).shape());
-      return UOp::make(Op::INDEX, u.dtype(), {sources[0], with_stores(place)});
-    }
-    if (u.op() == Op::AFTER) {  // effects that turned out to be none
-      UOps left{sources[0]};
-      for (size_t i = 1; i < sources.size(); i++)
-        if (sources[i].op() != Op::NOOP) left.push_back(sources[i]);
-      return left.size() == 1 ? left[0] : u.with_src(left);
-    }
-    if (u.op() != Op::STAGE) return u.with_src(sources);
-    const StageArg& arg = u.arg().stage();
-    const UOps& shape = u.shape();
-    const int64_t elements = elements_at_most(shape);
-    const bool local = arg.space == AddrSpace::LOCAL;
-    UOp memory;
-    if (local) {
-      memory = UOp::make(Op::DEFINE_LOCAL, u.dtype().ptr(elements, AddrSpace::LOCAL), {}, next_++);
-    } else {
-      const UOp identity = UOp::make(Op::LUNIQUE, dtypes::void_, {}, next_++);
-      const UOp device = UOp::make(Op::DEVICE, dtypes::void_, {}, arg.device);
-      memory = UOp::make(Op::BUFFER, u.dtype(), {identity, device}, elements);
-    }
-    UOps ranges;
-    for (size_t i = 1; i < sources.size(); i++)
-      if (sources[i].op() == Op::RANGE) ranges.push_back(sources[i]);
-    const UOp place = flat_index(Sources(sources).subspan(1), shape);
-    UOp effect =
-        UOp::make(Op::STORE, dtypes::void_, {UOp::make(Op::INDEX, u.dtype(), {memory, place}), sources[0]},
-                  arg.opts.empty() ? Arg() : Arg(arg.opts), arg.reason);
-    if (!ranges.empty()) {
-      UOps closed{effect};
-      closed.insert(closed.end(), ranges.begin(), ranges.end());
-      effect = UOp::make(Op::END, dtypes::void_, closed);
-    }
-    if (local) effect = UOp::make(Op::BARRIER, dtypes::void_, {effect});
-    return after(memory, UOps{effect});
-  }
-
-  NodeMap<UOp> done_;
-  int64_t next_ = 0;
+// What has become of STAGEs and of reads of them: an index that is made again has them, too.
+struct Stores {
+  std::unordered_map<UOp, UOp> done = {};
+  int64_t next = 0;
 };
+
+UOp with_stores(Stores& stores, const UOp& root) {
+  const auto is_new = [&](const UOp& u) {  // and no kernel that is called
+    return u.op() == Op::SINK ? same(u, root) : !stores.done.contains(u);
+  };
+  return graph_rewrite(root, memory_of_stages, stores,
+                       {.order = Order::once, .name = "memory", .gate = is_new});
+}
+
+UOp read_of_stage(Stores& stores, const UOp& u, Sources now) {
+  const Op read = u.src(0).op();
+  if (read != Op::STAGE && read != Op::MSELECT && read != Op::MSTACK) return {};
+  if (const auto known = stores.done.find(u); known != stores.done.end()) return known->second;
+  // Simplified while stages are stages: simplifying what is stored would make two states of one memory.
+  const UOp place = flat_index(u.src().subspan(1), u.src(0).shape());
+  const UOp result = UOp::make(Op::INDEX, u.dtype(), {now[0], with_stores(stores, place)});
+  stores.done.emplace(u, result);
+  return result;
+}
+
+UOp without_no_effects(Stores&, const UOp& u, Sources now) {
+  UOps left{now[0]};
+  for (const UOp& effect : now.subspan(1))
+    if (effect.op() != Op::NOOP) left.push_back(effect);
+  return left.size() == 1 ? left[0] : u.with_src(left);
+}
+
+UOp memory_of_stage(Stores& stores, const UOp& u, Sources now) {
+  if (const auto known = stores.done.find(u); known != stores.done.end()) return known->second;
+  const StageArg& arg = u.arg().stage();
+  const UOps& shape = u.shape();
+  const int64_t elements = elements_at_most(shape);
+  const bool local = arg.space == AddrSpace::LOCAL;
+  UOp memory;
+  if (local) {
+    memory = UOp::make(Op::DEFINE_LOCAL, u.dtype().ptr(elements, AddrSpace::LOCAL), {}, stores.next++);
+  } else {
+    const UOp identity = UOp::make(Op::LUNIQUE, dtypes::void_, {}, stores.next++);
+    const UOp device = UOp::make(Op::DEVICE, dtypes::void_, {}, arg.device);
+    memory = UOp::make(Op::BUFFER, u.dtype(), {identity, device}, elements);
+  }
+  UOps ranges;
+  for (const UOp& s : now.subspan(1))
+    if (s.op() == Op::RANGE) ranges.push_back(s);
+  const UOp place = flat_index(now.subspan(1), shape);
+  UOp effect =
+      UOp::make(Op::STORE, dtypes::void_, {UOp::make(Op::INDEX, u.dtype(), {memory, place}), now[0]},
+                arg.opts.empty() ? Arg() : Arg(arg.opts), arg.reason);
+  if (!ranges.empty()) {
+    UOps closed{effect};
+    closed.insert(closed.end(), ranges.begin(), ranges.end());
+    effect = UOp::make(Op::END, dtypes::void_, closed);
+  }
+  if (local) effect = UOp::make(Op::BARRIER, dtypes::void_, {effect});
+  const UOp result = after(memory, UOps{effect});
+  stores.done.emplace(u, result);
+  return result;
+}
 
 }  // namespace
 
-UOp stages_to_stores(const UOp& sink) { return Stores().run(sink); }
+const Rules memory_of_stages = [] {
+  return RuleList{
+      {op(Op::INDEX), read_of_stage, "a read of a STAGE -> of its memory, at one index"},
+      {op(Op::AFTER), without_no_effects, "effects that turned out to be none -> the others"},
+      {op(Op::STAGE), memory_of_stage, "a STAGE -> memory, after a store into it"},
+  };
+};
+
+UOp stages_to_stores(const UOp& sink) {
+  Stores stores;
+  walk(sink, [&](const UOp& u) {
+    if (u.op() == Op::LUNIQUE) stores.next = std::max(stores.next, u.arg().integer() + 1);
+  });
+  return with_stores(stores, sink);
+}
 
 }  // namespace quern
