@@ -1,4 +1,5 @@
 #include "quern/codegen/analysis/not_positive.h"
+#include "quern/ir/node/reduce.h"
 #include "quern/ir/rewrite/rewrite.h"
 
 #include <algorithm>
@@ -14,10 +15,8 @@ const char* const kMark = "not positive";
 // `value` is one of the values that are reduced: the same expression, with a loop of as many steps for each
 // of the reduce.
 bool is_one_of(const UOp& value, const UOp& reduce) {
-  const auto is_reduced = [&](const UOp& u) {
-    return u.op() == Op::RANGE && std::ranges::find(reduce.src().subspan(1), u) != reduce.src().end();
-  };
-  std::vector<std::pair<UOp, UOp>> pairs{{value, reduce.src(0)}};
+  const auto is_reduced = [&](const UOp& u) { return u.op() == Op::RANGE && closes(reduce, u); };
+  std::vector<std::pair<UOp, UOp>> pairs{{value, Reduction(reduce).value()}};
   std::unordered_map<UOp, UOp> loops;  // of the reduce, and those in their place
   size_t compared = 0;
   while (!pairs.empty()) {

@@ -2,6 +2,7 @@
 
 #include "quern/codegen/choose/heuristic_chooser.h"
 #include "quern/codegen/choose/heuristic_workgroups.h"
+#include "quern/ir/node/reduce.h"
 
 namespace quern {
 namespace heuristic {
@@ -92,10 +93,11 @@ void Chooser::find_main() {
   double most = -1;
   for (const UOp& u : reduces_) {
     double steps = 1;
-    for (const UOp& r : u.src(0).ranges()) steps *= std::max(1.0, static_cast<double>(r.src(0).vmax()));
+    for (const UOp& r : Reduction(u).value().ranges())
+      steps *= std::max(1.0, static_cast<double>(r.src(0).vmax()));
     if (steps > most) most = steps, main_ = u;
   }
-  for (const UOp& s : main_.src().subspan(1))
+  for (const UOp& s : Reduction(main_).ranges)
     if (s.op() == Op::RANGE) main_ranges_.push_back(s);
   for (const Access& a : loads_)
     if (std::ranges::any_of(main_ranges_, [&](const UOp& r) { return a.uses(r); })) reads_.push_back(a);

@@ -4,6 +4,7 @@
 
 #include "quern/codegen/analysis/strides.h"
 #include "quern/ir/node/node_map.h"
+#include "quern/ir/node/reduce.h"
 #include "quern/ir/pass/linear_program.h"
 
 namespace quern {
@@ -145,10 +146,11 @@ class Chooser {
     double most = -1;
     for (const UOp& u : reduces_) {
       double steps = 1;
-      for (const UOp& r : u.src(0).ranges()) steps *= std::max(1.0, static_cast<double>(r.src(0).vmax()));
+      for (const UOp& r : Reduction(u).value().ranges())
+        steps *= std::max(1.0, static_cast<double>(r.src(0).vmax()));
       if (steps > most) most = steps, main_ = u;
     }
-    for (const UOp& s : main_.src().subspan(1))
+    for (const UOp& s : Reduction(main_).ranges)
       if (s.op() == Op::RANGE) over_.push_back(s);
     for (const UOp& r : main_.ranges())
       if (r.arg().range().kind == AxisKind::LOOP) around_.push_back(r);

@@ -6,6 +6,7 @@
 
 #include "quern/codegen/analysis/strides.h"
 #include "quern/ir/node/node_map.h"
+#include "quern/ir/node/reduce.h"
 #include "quern/ir/pass/linear_program.h"
 
 namespace quern::cost {
@@ -78,7 +79,7 @@ class Summarizing {
   }
   LoopSet closed_by(const UOp& u) const {
     LoopSet set = 0;
-    for (const UOp& s : u.src().subspan(1))
+    for (const UOp& s : closed_ranges(u))
       if (const auto found = number_.find(s); found != number_.end()) set |= bit(found->second);
     return set;
   }
@@ -167,8 +168,9 @@ class Summarizing {
   void add_reduction(const UOp& u, const Place& place) {
     const LoopSet closed = closed_by(u);
     const DType dtype = u.dtype();
-    const UOp& value = u.src(0);
-    const bool fused = u.arg().reduce().op == Op::ADD && value.op() == Op::MUL && dtype.is_float();
+    const quern::Reduction reduction(u);
+    const UOp& value = reduction.value();
+    const bool fused = reduction.op == Op::ADD && value.op() == Op::MUL && dtype.is_float();
     summary_.reductions.push_back({.closed = closed,
                                    .result = loops_in(u),
                                    .value = loops_in(value),

@@ -5,6 +5,7 @@
 
 #include "quern/ir/node/eval.h"
 #include "quern/ir/node/node_map.h"
+#include "quern/ir/node/reduce.h"
 #include "quern/ir/rewrite/rewrite.h"
 
 namespace quern {
@@ -92,20 +93,16 @@ struct Accumulation {
   std::function<UOps(const UOps& before)> combine;
 };
 
-Accumulation accumulation_of(const UOp& reduce, Rounding rounding) {
-  const ReduceArg& arg = reduce.arg().reduce();
-  if (arg.op != Op::NOOP) {
-    const UOp start = UOp::constant(reduce.dtype(), identity_element(arg.op, reduce.dtype().scalar()));
-    return {{reduce.src(0)}, {start}, [op = arg.op, value = reduce.src(0), rounding](const UOps& before) {
+Accumulation accumulation_of(const Reduction& reduction, Rounding rounding) {
+  const UOps values(reduction.values.begin(), reduction.values.end());
+  if (!reduction.has_several_values())
+    return {values, reduction.identity(),
+            [op = reduction.op, value = values[0], rounding](const UOps& before) {
               return UOps{combined(op, before[0], value, rounding)};
             }};
-  }
-  const auto k = static_cast<size_t>(arg.states);
-  const Sources all = reduce.src();
-  return {{all.begin(), all.begin() + arg.states},
-          {all.begin() + arg.states, all.begin() + 2 * arg.states},
-          [body = all[2 * k], values = UOps(all.begin(), all.begin() + arg.states), k](const UOps& before) {
+  return {values, reduction.identity(), [body = *reduction.combine, values](const UOps& before) {
             std::unordered_map<UOp, UOp> states;
+            const size_t k = values.size();
             for (size_t i = 0; i < k; i++) {
               states.emplace(UOp::make(Op::STATE, before[i].dtype(), {}, static_cast<int64_t>(i)), before[i]);
               states.emplace(UOp::make(Op::STATE, values[i].dtype(), {}, static_cast<int64_t>(k + i)),
@@ -117,9 +114,9 @@ Accumulation accumulation_of(const UOp& reduce, Rounding rounding) {
 }
 
 UOps accumulated(const UOp& reduce, Registers& registers, Rounding rounding) {
-  const Accumulation what = accumulation_of(reduce, rounding);
-  const size_t values = reduce.arg().reduce().op == Op::NOOP ? 2 * what.values.size() + 1 : 1;
-  const UOps ranges = ranges_in(reduce.src().subspan(values));
+  const Reduction reduction(reduce);
+  const Accumulation what = accumulation_of(reduction, rounding);
+  const UOps ranges = ranges_in(reduction.ranges);
   if (ranges.empty()) return what.combine(what.initial);
   UOps memory, inside, before;
   for (const UOp& initial : what.initial) {

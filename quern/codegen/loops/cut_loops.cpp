@@ -4,6 +4,7 @@
 
 #include "quern/codegen/loops/loops.h"
 #include "quern/ir/node/node_map.h"
+#include "quern/ir/node/reduce.h"
 #include "quern/ir/rewrite/rewrite.h"
 
 namespace quern {
@@ -68,7 +69,7 @@ UOp loop_beside_cut(const Cutting& c, const UOp& u, Sources now) {
 UOp end_of_cut(const Cutting& c, const UOp& u, Sources sources) {
   UOps now;
   for (size_t k = 0; k < sources.size(); k++) {
-    const bool closes = k >= first_closed(u) && same(u.src(k), c.range);
+    const bool closes = k >= sources_before_ranges(u) && same(u.src(k), c.range);
     now.push_back(closes ? c.outer : sources[k]);
     if (closes) now.push_back(c.inner);
   }

@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "quern/ir/node/node_map.h"
+#include "quern/ir/node/reduce.h"
 #include "quern/ir/rewrite/rewrite.h"
 #include "quern/ir/symbolic/symbolic.h"
 
@@ -77,7 +78,7 @@ UOp joined(const UOp& u, size_t i) {
   for (size_t k = 0; k < u.src().size(); k++) {
     if (k == i + 1) continue;
     sources.push_back(k == i ? one : u.src(k));
-    if (k >= first_closed(u)) continue;
+    if (k >= sources_before_ranges(u)) continue;
     Joining joining(outer, inner, one);
     sources.back() = joining.body(u.src(k));
     if (!joining.pays()) return {};
@@ -196,7 +197,7 @@ struct Merging {
 UOp with_loops_merged(const Merging& merging, const UOp& u, Sources now) {
   if (!merging.of.contains(u.op())) return {};
   UOp result = u.with_src(now);
-  for (size_t i = first_closed(result); i + 1 < result.src().size();) {
+  for (size_t i = sources_before_ranges(result); i + 1 < result.src().size();) {
     const bool alone = merging.alone(result.src(i)) && merging.alone(result.src(i + 1));
     if (const UOp one = alone ? joined(result, i) : UOp())
       result = one;
@@ -249,16 +250,11 @@ UOp spread_over_threads(const UOp& program, const DeviceSpec& spec) {
   return graph_rewrite(program, thread_loops, shares, {.order = Order::once, .name = "threads"});
 }
 
-size_t first_closed(const UOp& loop) {
-  if (loop.op() != Op::REDUCE || loop.arg().reduce().op != Op::NOOP) return 1;
-  return 2 * static_cast<size_t>(loop.arg().reduce().states) + 1;
-}
-
 UOp simplify_loops(const UOp& program, OpSet of, std::string_view name) {
   Merging merging{of, {}};
   walk(program, [&](const UOp& u) {
     if (u.op() != Op::END && u.op() != Op::REDUCE) return;
-    for (const UOp& r : u.src().subspan(first_closed(u))) merging.closers[r]++;
+    for (const UOp& r : closed_ranges(u)) merging.closers[r]++;
   });
   return graph_rewrite(program, merged_loops, merging, {.order = Order::once, .name = name});
 }

@@ -7,9 +7,6 @@
 
 namespace quern {
 
-// Where the ranges begin among the sources of an END or a REDUCE.
-size_t first_closed(const UOp& loop);
-
 // A loop that indices take apart, as r / 32 and r % 32, becomes two loops, so that they are affine in both. A
 // loop over outputs does not, if the inner one were too short to be lanes.
 //

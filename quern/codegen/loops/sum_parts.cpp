@@ -6,6 +6,7 @@
 
 #include "quern/codegen/analysis/strides.h"
 #include "quern/ir/node/node_map.h"
+#include "quern/ir/node/reduce.h"
 #include "quern/ir/rewrite/rewrite.h"
 #include "quern/ir/symbolic/symbolic.h"
 
@@ -32,8 +33,9 @@ int64_t steps_of(const UOps& loops) {
 }
 
 bool is_plain(const UOp& reduce) {
-  return reduce.arg().reduce().op != Op::NOOP &&
-         std::ranges::all_of(reduce.src().subspan(1), [](const UOp& s) { return s.op() == Op::RANGE; });
+  const Reduction r(reduce);
+  return !r.has_several_values() &&
+         std::ranges::all_of(r.ranges, [](const UOp& s) { return s.op() == Op::RANGE; });
 }
 bool is_sum_of_floats(const UOp& reduce) {
   return reduce.arg().reduce().op == Op::ADD && reduce.dtype().is_float();
@@ -51,7 +53,8 @@ std::vector<Group> groups_in(const UOp& program) {
       for (const UOp& s : u.src())
         if (s.op() == Op::RANGE) twice.insert(s);
     if (u.op() != Op::REDUCE || !is_plain(u)) return;
-    UOps loops(u.src().begin() + 1, u.src().end());
+    const Sources ranges = Reduction(u).ranges;
+    UOps loops(ranges.begin(), ranges.end());
     std::ranges::sort(loops, before);
     auto group = std::ranges::find(groups, loops, &Group::loops);
     if (group == groups.end()) {
@@ -70,7 +73,7 @@ std::vector<Group> groups_in(const UOp& program) {
 int64_t values_of_a_step(const Group& group) {
   int64_t most = 1;
   for (const UOp& u : group.reduces)
-    most = std::max<int64_t>(most, u.src(0).dtype().lanes() / u.dtype().lanes());
+    most = std::max<int64_t>(most, Reduction(u).value().dtype().lanes() / u.dtype().lanes());
   return most;
 }
 

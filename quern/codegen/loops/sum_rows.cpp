@@ -5,6 +5,7 @@
 #include "quern/codegen/analysis/strides.h"
 #include "quern/ir/node/eval.h"
 #include "quern/ir/node/node_map.h"
+#include "quern/ir/node/reduce.h"
 #include "quern/ir/pass/linear_program.h"
 #include "quern/ir/symbolic/symbolic.h"
 
@@ -26,7 +27,7 @@ struct Kernel {
 // that lanes along the columns would not read together.
 bool goes_across(const Kernel& k) {
   bool across = false, simple = true;
-  walk(k.reduce.src(0), [&](const UOp& u) {
+  walk(Reduction(k.reduce).value(), [&](const UOp& u) {
     if (u.op() != Op::LOAD) return;
     const UOp& index = index_of_address(u.src(0));
     if (!is_open(index, k.column)) return;
@@ -50,9 +51,10 @@ Kernel find(const UOp& program) {
     if (u.op() == Op::REDUCE) k.reduce = u, reduces++;
   });
   const UOp& index = index_of_address(k.store.src(0));
-  if (reduces != 1 || k.reduce.src().size() != 2 || k.reduce.src(1).op() != Op::RANGE || has_gate(index))
-    return {};
-  k.row = k.reduce.src(1);
+  if (reduces != 1 || has_gate(index)) return {};
+  const Sources rows = Reduction(k.reduce).ranges;
+  if (rows.size() != 1 || rows[0].op() != Op::RANGE) return {};
+  k.row = rows[0];
   if (steps(k.row) < kFewRows || steps(k.row) % kRowsAtOnce != 0) return {};
   for (const UOp& r : end.src().subspan(1)) {
     if (r.op() != Op::RANGE || steps(r) == 0) return {};
@@ -117,8 +119,8 @@ UOp sum_rows(const UOp& program, const DeviceSpec& spec) {
   const UOp rows = UOp::range(steps(k.row) / kRowsAtOnce, next++, AxisKind::LOOP);
   const UOp second = UOp::range(part, next++, AxisKind::LOOP);
   const UOp row = UOp::range(kRowsAtOnce, next++, AxisKind::REDUCE);
-  const UOp value =
-      k.reduce.src(0).substitute_open({{k.column, column(second)}, {k.row, rows * kRowsAtOnce + row}});
+  const UOp value = Reduction(k.reduce).value().substitute_open(
+      {{k.column, column(second)}, {k.row, rows * kRowsAtOnce + row}});
   const UOp sum = UOp::make(Op::REDUCE, dtype, {value, row}, k.reduce.arg());
   const UOp place = at({zeros, rows}, second);
   const UOp added = end(store(place, UOp::alu(op, {load(place), sum})), {rows, second});

@@ -6,6 +6,7 @@
 
 #include "quern/codegen/analysis/strides.h"
 #include "quern/ir/node/node_map.h"
+#include "quern/ir/node/reduce.h"
 #include "quern/ir/pass/linear_program.h"
 #include "quern/ir/rewrite/rewrite.h"
 
@@ -89,9 +90,8 @@ class LoadFinder {
     NodeSet behind;
     std::unordered_set<UOp> loops;
     for (const UOp& u : order_) {
-      bool is_behind = false;
-      for (size_t i = 0; i < u.src().size(); i++)
-        is_behind |= behind.contains(u.src(i)) || (u.op() == Op::REDUCE && i > 0 && same(u.src(i), range));
+      bool is_behind = u.op() == Op::REDUCE && closes(u, range);
+      for (const UOp& s : u.src()) is_behind |= behind.contains(s);
       if (!is_behind) continue;
       behind.insert(u);
       for (const UOp& r : u.ranges()) loops.insert(r);

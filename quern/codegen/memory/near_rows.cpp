@@ -6,6 +6,7 @@
 #include "quern/codegen/analysis/strides.h"
 #include "quern/codegen/memory/near_memory.h"
 #include "quern/ir/node/node_map.h"
+#include "quern/ir/node/reduce.h"
 #include "quern/ir/pass/linear_program.h"
 #include "quern/ir/rewrite/rewrite.h"
 
@@ -28,7 +29,7 @@ class RowFinder {
       nodes_.insert(u);
       if (u.op() == Op::RANGE) ranges_.push_back(u);
       if (u.op() == Op::REDUCE)
-        for (const UOp& r : u.src().subspan(1))
+        for (const UOp& r : Reduction(u).ranges)
           if (r.op() == Op::RANGE) reduced_.push_back(r);
     }
   }

@@ -15,6 +15,7 @@
 #include "quern/codegen/workgroup/group_reduce.h"
 #include "quern/codegen/workgroup/thread_slots.h"
 #include "quern/ir/node/node_map.h"
+#include "quern/ir/node/reduce.h"
 #include "quern/ir/pass/linear_program.h"
 #include "quern/ir/rewrite/rewrite.h"
 
@@ -43,7 +44,7 @@ UOp value_of_range(const Replacement& r, const UOp& u, Sources) { return same(u,
 UOp end_of_parts(const Replacement& r, const UOp& u, Sources sources) {
   UOps now;
   for (size_t k = 0; k < sources.size(); k++) {
-    if (k > 0 && same(u.src(k), r.range))
+    if (k >= sources_before_ranges(u) && same(u.src(k), r.range))
       now.insert(now.end(), r.closed.begin(), r.closed.end());
     else
       now.push_back(sources[k]);
@@ -117,7 +118,7 @@ class Application {
       int64_t copies = 1;
       for (const UOp& r : u.ranges())
         if (is_at_once(r)) copies *= static_cast<int64_t>(r.src(0).int_value());
-      for (const UOp& r : u.src().subspan(1))
+      for (const UOp& r : Reduction(u).ranges)
         if (r.op() == Op::RANGE && r.arg().range().kind == AxisKind::GROUP_REDUCE)
           bytes +=
               copies * local_bytes_to_combine(u.dtype(), static_cast<int64_t>(r.src(0).int_value()), threads);
@@ -290,7 +291,7 @@ class Application {
     int64_t elements = 1;
     UOp reduce;
     walk(program_, [&](const UOp& u) {
-      if (u.op() != Op::REDUCE || std::ranges::find(u.src(), left_[i]) == u.src().end()) return;
+      if (u.op() != Op::REDUCE || !closes(u, left_[i])) return;
       if (reduce) refuse(fmt::format("loop {} is that of several reduces", opt_.axis));
       reduce = u;
     });
@@ -412,11 +413,11 @@ class Application {
   LoopPosition position_of_loop(const UOp& range) const {
     LoopPosition place;
     walk(program_, [&](const UOp& u) {
-      const auto found = std::ranges::find(u.src(), range);
-      if (u.op() != Op::REDUCE || found == u.src().end()) return;
+      if (u.op() != Op::REDUCE || !closes(u, range)) return;
+      const Sources ranges = Reduction(u).ranges;
       for (const UOp& r : u.ranges()) add_once(place.around, r);
-      place.position = static_cast<size_t>(found - u.src().begin());
-      place.count = u.src().size();
+      place.position = static_cast<size_t>(std::ranges::find(ranges, range) - ranges.begin());
+      place.count = ranges.size();
     });
     std::ranges::sort(place.around, before);
     return place;
@@ -459,7 +460,7 @@ Loops loops_of(const UOp& program) {
     if (!is_loop_node(u)) return;
     const bool keeps = u.op() == Op::END && u.src(0).op() == Op::STORE &&
                        storage_of(u.src(0).src(0)).op() == Op::DEFINE_LOCAL;
-    for (const UOp& r : u.src().subspan(1))
+    for (const UOp& r : closed_ranges(u))
       if (r.op() == Op::RANGE)
         add_once(keeps ? loops.fills : u.op() == Op::END ? loops.outputs : loops.reduces, r);
   });
@@ -508,7 +509,7 @@ std::string not_optimisable(const UOp& program) {
         u.arg().range().kind != AxisKind::REDUCE)
       why = fmt::format("its kernel has loops of kind {}", name(u.arg().range().kind));
     if (u.op() == Op::END || u.op() == Op::REDUCE)
-      for (const UOp& r : u.src().subspan(1))
+      for (const UOp& r : closed_ranges(u))
         if (r.op() != Op::RANGE && !r.is_const()) why = "its kernel has loops over expressions";
     if (!u.dtype().is_ptr() && u.dtype().lanes() != 1) why = "its kernel has vectors";
     if (u.op() == Op::INDEX && u.src(0).op() != Op::PARAM) why = "its kernel has casts of memory";

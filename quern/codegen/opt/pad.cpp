@@ -5,6 +5,7 @@
 #include "quern/codegen/analysis/strides.h"
 #include "quern/ir/node/eval.h"
 #include "quern/ir/node/node_map.h"
+#include "quern/ir/node/reduce.h"
 #include "quern/ir/pass/linear_program.h"
 #include "quern/ir/rewrite/rewrite.h"
 
@@ -32,11 +33,9 @@ UOp address_inside(const Padding& p, const UOp& u, Sources sources) {
 }
 
 UOp reduce_inside(const Padding& p, const UOp& u, Sources sources) {
-  if (std::ranges::find(u.src(), p.range) == u.src().end()) return {};
+  if (!closes(u, p.range)) return {};
   UOps now(sources.begin(), sources.end());
-  const DType dtype = u.dtype();
-  const UOp nothing = UOp::constant(dtype, identity_element(u.arg().reduce().op, dtype.scalar()));
-  now[0] = where(p.inside, sources[0], nothing);
+  now[0] = where(p.inside, sources[0], Reduction(u).identity()[0]);
   return u.with_src(now);
 }
 

@@ -6,6 +6,7 @@
 #include "quern/codegen/memory/near_memory.h"
 #include "quern/ir/node/eval.h"
 #include "quern/ir/node/node_map.h"
+#include "quern/ir/node/reduce.h"
 #include "quern/ir/pass/linear_program.h"
 
 namespace quern {
@@ -14,7 +15,7 @@ namespace {
 UOp reduce_over(const UOp& program, const UOp& range) {
   UOp found;
   walk(program, [&](const UOp& u) {
-    if (u.op() == Op::REDUCE && std::ranges::find(u.src(), range) != u.src().end()) found = u;
+    if (u.op() == Op::REDUCE && closes(u, range)) found = u;
   });
   return found;
 }
@@ -57,11 +58,12 @@ UOp reduce_in_blocks(const UOp& program, const UOp& blocks) {
   const auto load = [&](const UOp& address) { return UOp::make(Op::LOAD, reduce.dtype(), {address}); };
 
   // a block
-  UOps left;
-  for (const UOp& s : reduce.src())
-    if (!same(s, blocks)) left.push_back(s);
-  const Op op = reduce.arg().reduce().op;
-  const UOp neutral = UOp::constant(reduce.dtype(), identity_element(op, reduce.dtype().scalar()));
+  const Reduction reduction(reduce);
+  UOps left{reduction.value()};
+  for (const UOp& r : reduction.ranges)
+    if (!same(r, blocks)) left.push_back(r);
+  const Op op = reduction.op;
+  const UOp neutral = reduction.identity()[0];
   const UOp place = at(after(blocks), acc.position);
   const UOp so_far = UOp::alu(Op::WHERE, {eq(blocks, UOp::index(0)), neutral, load(place)});
   const UOp of_block = left.size() > 1 ? reduce.with_src(left) : left[0];

@@ -7,6 +7,7 @@
 #include "quern/codegen/memory/near_memory.h"
 #include "quern/codegen/vector/expand.h"
 #include "quern/ir/node/node_map.h"
+#include "quern/ir/node/reduce.h"
 #include "quern/ir/pass/linear_program.h"
 #include "quern/ir/rewrite/rewrite.h"
 
@@ -183,7 +184,7 @@ class Lanes {
   }
   UOp reduce(const UOp& u, Sources sources) const {
     UOp range;
-    for (const UOp& s : u.src().subspan(1))
+    for (const UOp& s : Reduction(u).ranges)
       if (is_lane_range(s)) range = s;
     UOps now{range ? broadcast(sources[0], lanes_in(range)) : sources[0]};
     for (const UOp& r : closed(u, sources)) now.push_back(r);

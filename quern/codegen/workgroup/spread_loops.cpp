@@ -8,6 +8,7 @@
 #include "quern/codegen/analysis/strides.h"
 #include "quern/codegen/workgroup/thread_slots.h"
 #include "quern/ir/node/node_map.h"
+#include "quern/ir/node/reduce.h"
 #include "quern/ir/pass/linear_program.h"
 #include "quern/ir/rewrite/rewrite.h"
 
@@ -52,7 +53,7 @@ UOp barrier_of_parts(const Spreading& s, const UOp& u, Sources sources) {
 UOp end_of_loop_parts(const Spreading& s, const UOp& u, Sources sources) {
   UOps now;
   for (size_t k = 0; k < sources.size(); k++) {
-    if (k > 0 && same(u.src(k), s.range))
+    if (k >= sources_before_ranges(u) && same(u.src(k), s.range))
       now.insert(now.end(), s.part.closed.begin(), s.part.closed.end());
     else
       now.push_back(sources[k]);

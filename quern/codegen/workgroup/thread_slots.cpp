@@ -6,6 +6,7 @@
 
 #include "quern/codegen/analysis/strides.h"
 #include "quern/ir/node/node_map.h"
+#include "quern/ir/node/reduce.h"
 #include "quern/ir/pass/linear_program.h"
 
 namespace quern {
@@ -17,7 +18,7 @@ UOps open_threads(const UOp& u) {
   for (const UOp& r : u.ranges())
     if (is_of_threads(r)) open.push_back(r);
   if (u.op() == Op::END || u.op() == Op::REDUCE)
-    for (const UOp& s : u.src().subspan(1))
+    for (const UOp& s : closed_ranges(u))
       for (const UOp& r : s.ranges())
         if (is_of_threads(r) && !contains(open, r)) open.push_back(r);
   return open;

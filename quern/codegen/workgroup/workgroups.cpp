@@ -11,6 +11,7 @@
 #include "quern/codegen/workgroup/spread_loops.h"
 #include "quern/codegen/workgroup/thread_slots.h"
 #include "quern/ir/node/node_map.h"
+#include "quern/ir/node/reduce.h"
 #include "quern/ir/pass/linear_program.h"
 #include "quern/ir/rewrite/rewrite.h"
 
@@ -160,7 +161,7 @@ class Workgroups {
     const Op op = u.arg().reduce().op;
     UOps left, over;
     for (size_t i = 0; i < sources.size(); i++) {
-      if (i > 0 && is_gone(u.src(i)))
+      if (i >= sources_before_ranges(u) && is_gone(u.src(i)))
         over.push_back(u.src(i));
       else
         left.push_back(sources[i]);

@@ -11,6 +11,7 @@
 #include "quern/engine/realize/describe.h"
 #include "quern/engine/realize/programs.h"
 #include "quern/ir/node/node_map.h"
+#include "quern/ir/node/reduce.h"
 #include "quern/ir/shape/movement.h"
 #include "quern/ir/shape/sharding.h"
 #include "quern/runtime/buffer.h"
@@ -157,7 +158,7 @@ int64_t estimated_operations(const UOp& kernel, const VariableValues& variables)
       else
         times *= static_cast<double>(end.vmax());
     };
-    for (const UOp& r : u.op() == Op::REDUCE ? u.src(0).ranges() : u.ranges()) add(r);
+    for (const UOp& r : u.op() == Op::REDUCE ? Reduction(u).values[0].ranges() : u.ranges()) add(r);
     total += times;
   });
   return total < 9e18 ? static_cast<int64_t>(total) : INT64_MAX;

@@ -6,6 +6,7 @@
 
 #include "quern/ir/node/derived.h"
 #include "quern/ir/node/node_map.h"
+#include "quern/ir/node/reduce.h"
 #include "quern/ir/node/saturate.h"
 #include "quern/ir/node/uop.h"
 
@@ -255,12 +256,8 @@ const UOps& computed_shape(const UOp& root) {
 size_t ended(const UOp& u) {
   switch (u.op()) {
     case Op::END:
-    case Op::STAGE: return u.src().size() - 1;
-    case Op::REDUCE: {
-      const ReduceArg& r = u.arg().reduce();
-      const size_t values = r.op == Op::NOOP ? 2 * static_cast<size_t>(r.states) + 1 : 1;
-      return u.src().size() - std::min(values, u.src().size());
-    }
+    case Op::STAGE:
+    case Op::REDUCE: return u.src().size() - std::min(sources_before_ranges(u), u.src().size());
     default: return 0;
   }
 }

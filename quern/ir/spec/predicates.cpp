@@ -111,7 +111,7 @@ bool picks_one(const UOp& u) {
 
 Sources picked_from(const UOp& u) {
   const UOp& x = u.src(0);
-  if (x.op() == Op::REDUCE && has_several_values(x)) return x.src().first(states(x));
+  if (x.op() == Op::REDUCE && x.arg().reduce().op == Op::NOOP) return Reduction(x).values;
   const UOp& tuple = x.op() == Op::FUNCTION ? x.src(0) : x;
   return tuple.op() == Op::TUPLE ? tuple.src() : Sources();
 }

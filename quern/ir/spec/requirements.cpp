@@ -154,10 +154,10 @@ constexpr Requirement kRequirements[] = {
     {Op::REDUCE, everywhere, "initial values are constants of the values' dtypes", initial_values_fit},
     {Op::REDUCE, everywhere,
      "a body is a TUPLE of the values' dtypes, by elementwise ops from constants and STATEs of these dtypes", body_fits,
-     [](const UOp& u) { return sources_found(u.src(2 * states(u))); }},
+     [](const UOp& u) { return sources_found(*Reduction(u).combine); }},
     {Op::REDUCE, everywhere, "a REDUCE goes over axes or over scalar integers, not over both",
      [](const UOp& u) {
-       return all(reduced_over(u), is_integer) && (u.arg().reduce().axes.empty() || reduced_over(u).empty());
+       return all(closed_ranges(u), is_integer) && (u.arg().reduce().axes.empty() || closed_ranges(u).empty());
      }},
     {Op::REDUCE, everywhere, "a REDUCE lists axes, none twice",
      [](const UOp& u) { return distinct_axes(u.arg().reduce().axes); },
@@ -242,7 +242,7 @@ constexpr Requirement kRequirements[] = {
      },
      sources_found},
     {Op::REDUCE, at_tensor, "a REDUCE goes over axes, not over ranges",
-     [](const UOp& u) { return reduced_over(u).empty(); }},
+     [](const UOp& u) { return closed_ranges(u).empty(); }},
     {ops::all, at_tensor, "its shape fits", has_right_shape, shape_error},
     {Op::STORE, at_tensor, "STORE writes a tensor of the same shape",
      [](const UOp& u) { return same_shape(u.src(0), u.src(1)); }},

@@ -78,8 +78,8 @@ void check_requirements(const UOp& u, unsigned where, const std::string& context
 // REDUCE's body is checked with the REDUCE, so that a STATE that is met elsewhere is legal nowhere.
 size_t apart(const UOp& u) {
   if (u.op() == Op::CALL) return 0;
-  if (u.op() == Op::REDUCE && u.arg().kind() == ArgKind::Reduce && spec::has_several_values(u))
-    return 2 * spec::states(u);
+  if (u.op() == Op::REDUCE && u.arg().kind() == ArgKind::Reduce && u.arg().reduce().op == Op::NOOP)
+    return sources_before_ranges(u) - 1;
   return u.src().size();
 }
 

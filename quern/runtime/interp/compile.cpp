@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "quern/ir/node/node_map.h"
+#include "quern/ir/node/reduce.h"
 #include "quern/runtime/interp/compiler.h"
 
 namespace quern::interp {
@@ -25,11 +26,6 @@ bool needs(const UOp& u, const UOp& range) { return u.op() != Op::BARRIER || !is
 // A part of the body of a REDUCE: it has no value of its own.
 bool is_of_body(const UOp& u) {
   return u.ops_below().contains(Op::STATE) && !u.ops_below().contains(Op::REDUCE);
-}
-
-size_t values_before_ranges(const UOp& u) {
-  if (u.op() != Op::REDUCE || u.arg().reduce().op != Op::NOOP) return 1;
-  return 2 * static_cast<size_t>(u.arg().reduce().states) + 1;
 }
 
 }  // namespace
@@ -52,7 +48,7 @@ UOps closed_by(const UOp& u) {
     for (const UOp& r : u.ranges())
       if (is_thread(r)) add(r);
   } else {
-    for (const UOp& s : u.src().subspan(values_before_ranges(u))) {
+    for (const UOp& s : closed_ranges(u)) {
       if (s.op() == Op::RANGE)
         add(s);
       else
@@ -224,7 +220,8 @@ uint32_t Compiler::plain_node(const UOp& u, Region& at) {
 
 uint32_t Compiler::lanes_before(const UOp& reduce, size_t pick) {
   uint32_t lanes = 0;
-  for (size_t i = 0; i < pick; i++) lanes += static_cast<uint32_t>(reduce.src(i).dtype().lanes());
+  for (const UOp& value : Reduction(reduce).values.first(pick))
+    lanes += static_cast<uint32_t>(value.dtype().lanes());
   return lanes;
 }
 

@@ -4,6 +4,7 @@
 
 #include "quern/ir/node/eval.h"
 #include "quern/ir/node/node_map.h"
+#include "quern/ir/node/reduce.h"
 #include "quern/runtime/interp/compiler.h"
 
 namespace quern::interp {
@@ -50,46 +51,37 @@ void Compiler::keep(const UOp& stage, Region& inner) {
 }
 
 uint32_t Compiler::start_reduce(const UOp& u, Region& at) {
-  const ReduceArg& arg = u.arg().reduce();
-  if (!arg.axes.empty()) refuse(u, "over axes is not of kernel level");
-  if (arg.op != Op::NOOP) {
-    const uint32_t to = emit_.new_slots(u.dtype().lanes());
-    const uint32_t identity =
-        emit_.constant(u.dtype().scalar(), identity_element(arg.op, u.dtype().scalar()));
-    for (int lane = 0; lane < u.dtype().lanes(); lane++)
-      emit_.move(at.block, to + static_cast<uint32_t>(lane), identity);
-    return to;
-  }
-  const auto states = static_cast<size_t>(arg.states);
-  const uint32_t to = emit_.new_slots(static_cast<int>(lanes_before(u, states)));
+  if (!u.arg().reduce().axes.empty()) refuse(u, "over axes is not of kernel level");
+  const UOps identity = Reduction(u).identity();
+  int lanes = 0;
+  for (const UOp& start : identity) lanes += start.dtype().lanes();
+  const uint32_t to = emit_.new_slots(lanes);
   uint32_t slot = to;
-  for (size_t s = 0; s < states; s++) {
-    const uint32_t initial = emit_.constant(u.src(s).dtype().scalar(), u.src(states + s).value());
-    for (int lane = 0; lane < u.src(s).dtype().lanes(); lane++) emit_.move(at.block, slot++, initial);
+  for (const UOp& start : identity) {
+    const uint32_t initial = emit_.constant(start.dtype().scalar(), start.value());
+    for (int lane = 0; lane < start.dtype().lanes(); lane++) emit_.move(at.block, slot++, initial);
   }
   return to;
 }
 
 void Compiler::add_to_reduce(const UOp& u, uint32_t to, Region& inner) {
-  const ReduceArg& arg = u.arg().reduce();
-  const size_t states = arg.op == Op::NOOP ? static_cast<size_t>(arg.states) : 1;
-  for (const UOp& value : u.src().first(states)) run(value, inner);
-  if (arg.op != Op::NOOP) {
-    const auto lanes = static_cast<uint32_t>(u.dtype().lanes());
-    const uint32_t each = static_cast<uint32_t>(u.src(0).dtype().lanes()) / lanes;
-    for (uint32_t lane = 0; lane < lanes * each; lane++) {
-      const uint32_t operands[] = {to + lane % lanes, slot(u.src(0), inner) + lane};
-      emit_.elementwise(inner.block, arg.op, u.dtype(), u.dtype(), to + lane % lanes, operands);
-    }
-    return;
+  const Reduction reduction(u);
+  for (const UOp& value : reduction.values) run(value, inner);
+  if (reduction.has_several_values()) return combine(u, to, inner);
+  const UOp& value = reduction.value();
+  const auto lanes = static_cast<uint32_t>(u.dtype().lanes());
+  const uint32_t each = static_cast<uint32_t>(value.dtype().lanes()) / lanes;
+  for (uint32_t lane = 0; lane < lanes * each; lane++) {
+    const uint32_t operands[] = {to + lane % lanes, slot(value, inner) + lane};
+    emit_.elementwise(inner.block, reduction.op, u.dtype(), u.dtype(), to + lane % lanes, operands);
   }
-  combine(u, to, inner);
 }
 
 void Compiler::combine(const UOp& u, uint32_t to, Region& inner) {
-  const auto states = static_cast<size_t>(u.arg().reduce().states);
-  const UOp& body = u.src(2 * states);
-  const auto lanes = static_cast<uint32_t>(u.src(0).dtype().lanes());
+  const Reduction reduction(u);
+  const size_t states = reduction.values.size();
+  const UOp& body = *reduction.combine;
+  const auto lanes = static_cast<uint32_t>(reduction.values[0].dtype().lanes());
   for (uint32_t lane = 0; lane < lanes; lane++) {
     std::unordered_map<const detail::Node*, uint32_t> slots;
     walk(body, [&](const UOp& n) {
@@ -97,7 +89,8 @@ void Compiler::combine(const UOp& u, uint32_t to, Region& inner) {
         slots[n.node()] = emit_.constant(n.dtype().scalar(), n.value());
       } else if (n.op() == Op::STATE) {
         const auto i = static_cast<size_t>(n.arg().integer());
-        slots[n.node()] = lane + (i < states ? to + lanes_before(u, i) : slot(u.src(i - states), inner));
+        slots[n.node()] =
+            lane + (i < states ? to + lanes_before(u, i) : slot(reduction.values[i - states], inner));
       } else if (is_elementwise(n.op())) {
         uint32_t operands[3] = {};
         for (size_t i = 0; i < n.src().size(); i++) operands[i] = slots.at(n.src(i).node());

@@ -7,6 +7,7 @@
 #include "quern/base/error.h"
 #include "quern/ir/node/eval.h"
 #include "quern/ir/node/node_map.h"
+#include "quern/ir/node/reduce.h"
 #include "quern/ir/rules/rules.h"
 #include "quern/ir/shape/movement.h"
 #include "quern/ir/shape/sharding.h"
@@ -89,8 +90,10 @@ bool is_empty(const UOp& u) {
 UOp empty_value(const UOp& u) {
   if (u.dtype().is_void() || !is_empty(u)) {
     if (u.op() == Op::PAD && is_empty(u.src(0))) return full(u.shape(), UOp::constant(u.dtype(), wide{0}));
-    if (u.op() != Op::REDUCE || u.arg().reduce().op == Op::NOOP || !is_empty(u.src(0))) return {};
-    return full(u.shape(), UOp::constant(u.dtype(), identity_element(u.arg().reduce().op, u.dtype())));
+    if (u.op() != Op::REDUCE) return {};
+    const Reduction reduction(u);
+    if (reduction.has_several_values() || !is_empty(reduction.value())) return {};
+    return full(u.shape(), reduction.identity()[0]);
   }
   if (base_of(u).is_const() || u.op() == Op::BUFFER || u.op() == Op::PARAM) return {};
   return full(u.shape(), UOp::constant(u.dtype(), wide{0}));

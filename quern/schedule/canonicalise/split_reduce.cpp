@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "quern/base/env.h"
+#include "quern/ir/node/reduce.h"
 #include "quern/ir/shape/movement.h"
 #include "quern/schedule/facts/facts.h"
 #include "quern/schedule/facts/movement_index.h"
@@ -29,7 +30,7 @@ bool is_expanded(const UOp& x, size_t axis) {
 UOp split_reduce(const UOp& reduce) {
   const ReduceArg& arg = reduce.arg().reduce();
   if (env::SPLIT_REDUCEOP() == 0 || arg.op == Op::NOOP || arg.axes.empty()) return {};
-  const UOp& x = reduce.src(0);
+  const UOp& x = Reduction(reduce).value();
   if (!std::ranges::all_of(x.shape(), [](const UOp& s) { return s.is_int_const(); })) return {};
   const uint64_t picked = picked_axes(reduce);  // they are no loops
   const int64_t outputs = elements_at_most(reduce.shape());

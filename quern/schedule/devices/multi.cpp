@@ -7,6 +7,7 @@
 
 #include "quern/base/error.h"
 #include "quern/ir/node/node_map.h"
+#include "quern/ir/node/reduce.h"
 #include "quern/ir/shape/movement.h"
 #include "quern/ir/shape/sharding.h"
 #include "quern/schedule/devices/allreduce.h"
@@ -181,7 +182,7 @@ class Expander {
 
   Placed place_reduce(const UOp& u) {
     Placed result = rebuilt(u);
-    const Placed x = of(u.src(0));
+    const Placed x = of(Reduction(u).values[0]);
     if (!x.sharding.cut() || result.sharding.cut()) return result;
     const ReduceArg& arg = u.arg().reduce();
     if (arg.op == Op::NOOP || arg.states != 1)

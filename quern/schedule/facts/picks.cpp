@@ -3,6 +3,7 @@
 #include <optional>
 #include <vector>
 
+#include "quern/ir/node/reduce.h"
 #include "quern/ir/shape/movement.h"
 #include "quern/schedule/facts/wanted.h"
 
@@ -101,7 +102,7 @@ std::optional<Seen> condition_of(const UOp& summed) {
 
 std::vector<Pick> picks_of(const UOp& reduce) {
   if (reduce.arg().reduce().op != Op::ADD || !reduce.ops_below().contains(Op::IOTA)) return {};
-  const auto condition = condition_of(reduce.src(0));
+  const auto condition = condition_of(Reduction(reduce).value());
   if (!condition) return {};
   std::vector<Pick> picks;
   uint64_t found = 0;
@@ -120,7 +121,7 @@ std::vector<Pick> picks_of(const UOp& reduce) {
       if (!first && (a != Along::counting || b != Along::nothing)) continue;
       Pick pick{.axis = static_cast<size_t>(axis), .index_axes = 0};
       const UOp& index = c.src(first ? 0 : 1);
-      for (size_t other = 0; other < reduce.src(0).shape().size(); other++)
+      for (size_t other = 0; other < Reduction(reduce).value().shape().size(); other++)
         if (const auto there = seen.axis(other); there && along(index, *there, 0) != Along::nothing)
           pick.index_axes |= axis_bit(other);
       picks.push_back(pick);

@@ -5,6 +5,7 @@
 #include <ranges>
 
 #include "quern/base/error.h"
+#include "quern/ir/node/reduce.h"
 #include "quern/ir/shape/movement.h"
 #include "quern/schedule/facts/memory_view.h"
 #include "quern/schedule/facts/movement_index.h"
@@ -116,11 +117,12 @@ class Planner {
 
   void visit_reduce(const UOp& u, NodePlan& node, const Use& use, const UOps& loops_around) {
     const Scope around = plan_.scopes[static_cast<size_t>(use.scope)];
+    const UOp& x = Reduction(u).value();
     Use inner{use.index, -1};
     UOps opened, loops = loops_around;
     for (int64_t axis : u.arg().reduce().axes) {
       const auto i = static_cast<size_t>(axis);
-      const UOp range = UOp::range(u.src(0).shape()[i].simplify(), plan_.next_range++, AxisKind::REDUCE);
+      const UOp range = UOp::range(x.shape()[i].simplify(), plan_.next_range++, AxisKind::REDUCE);
       inner.index[i] = range;
       opened.push_back(range);
       outer_of_.emplace(range, loops_around);
@@ -135,7 +137,7 @@ class Planner {
     std::ranges::sort(loops, before);
     add_reduce_scope(around.nest, loops_around);
     inner.scope = open_scope(around.nest, std::move(loops));
-    node.source_uses.push_back({add_use(u.src(0), inner)});
+    node.source_uses.push_back({add_use(x, inner)});
     node.reduced.push_back(std::move(opened));
   }
 

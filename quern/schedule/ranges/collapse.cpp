@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "quern/ir/node/reduce.h"
 #include "quern/ir/symbolic/linear.h"
 #include "quern/ir/symbolic/symbolic.h"
 
@@ -19,7 +20,7 @@ bool is_zero(const UOp& u) {
   return u.equals(0);
 }
 
-Sources ranges_of(const UOp& reduce) { return reduce.src().subspan(1); }
+Sources ranges_of(const UOp& reduce) { return Reduction(reduce).ranges; }
 bool is_plain(const UOp& reduce) {
   return reduce.arg().reduce().op != Op::NOOP && !ranges_of(reduce).empty();
 }
@@ -52,7 +53,7 @@ UOp power(UOp x, wide n) {
 UOp drop_unused_ranges(const UOp& reduce) {
   if (!is_plain(reduce)) return {};
   const Op op = reduce.arg().reduce().op;
-  const UOp& x = reduce.src(0);
+  const UOp& x = Reduction(reduce).value();
   UOps used;
   UOp times;
   for (const UOp& r : ranges_of(reduce)) {
@@ -235,7 +236,7 @@ std::optional<PickedElement> picked(const UOp& condition, const UOp& range) {
 
 UOp pick_element(const UOp& reduce) {
   if (!is_plain(reduce) || reduce.arg().reduce().op != Op::ADD) return {};
-  const auto s = selected(reduce.src(0), true);
+  const auto s = selected(Reduction(reduce).value(), true);
   if (!s) return {};
   for (const UOp& range : ranges_of(reduce)) {
     if (range.op() != Op::RANGE) continue;
@@ -257,7 +258,7 @@ UOp pick_element(const UOp& reduce) {
 // Conditions that bound the range from below and above, and a value that does not change: a number of times.
 UOp count_elements(const UOp& reduce) {
   if (!is_plain(reduce) || reduce.arg().reduce().op != Op::ADD) return {};
-  const auto s = selected(reduce.src(0));
+  const auto s = selected(Reduction(reduce).value());
   if (!s || s->value.dtype().is_bool()) return {};
   for (const UOp& range : ranges_of(reduce)) {
     if (range.op() != Op::RANGE || depends_on(s->value, range)) continue;
@@ -298,7 +299,7 @@ UOp count_elements(const UOp& reduce) {
 // What does not depend on the ranges is asked once.
 UOp pull_out_conditions(const UOp& reduce) {
   if (!is_plain(reduce) || reduce.arg().reduce().op != Op::ADD) return {};
-  const auto s = selected(reduce.src(0));
+  const auto s = selected(Reduction(reduce).value());
   if (!s) return {};
   UOps inside, outside;
   for (const UOp& c : s->conditions) {

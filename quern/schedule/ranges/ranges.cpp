@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "quern/base/error.h"
+#include "quern/ir/node/reduce.h"
 #include "quern/ir/shape/movement.h"
 #include "quern/schedule/facts/memory_view.h"
 #include "quern/schedule/facts/movement_index.h"
@@ -110,7 +111,7 @@ class Lowering {
       return valid ? where(valid, x, x.const_like(0)) : x;
     }
     if (u.op() == Op::REDUCE) {
-      UOps sources{value(u.src(0), from[0])};
+      UOps sources{value(Reduction(u).value(), from[0])};
       sources.insert(sources.end(), node.reduced[i].begin(), node.reduced[i].end());
       return UOp::make(Op::REDUCE, u.dtype(), sources,
                        ReduceArg{.op = u.arg().reduce().op, .axes = {}, .states = 1});

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "quern/ir/node/reduce.h"
 #include "quern/tensor/core/support.h"
 #include "quern/tensor/gradient/gradient_rules.h"
 
@@ -102,7 +103,7 @@ UOp to_factors(const UOp& node, const UOp& gradient) {
 UOp reduce_to_source(const UOp& node, const UOp& gradient) {
   const ReduceArg& reduced = node.arg().reduce();
   switch (reduced.axes.empty() ? Op::NOOP : reduced.op) {
-    case Op::ADD: return expand(gradient, node.src(0).shape());
+    case Op::ADD: return expand(gradient, Reduction(node).value().shape());
     case Op::MAX:
     case Op::MIN: return to_extremes(node, gradient);
     case Op::MUL: return to_factors(node, gradient);
