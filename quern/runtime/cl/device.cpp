@@ -8,6 +8,7 @@
 #include "quern/base/env.h"
 #include "quern/base/profile.h"
 #include "quern/render/c_style/opencl.h"
+#include "quern/runtime/arguments.h"
 #include "quern/runtime/cl/queue.h"
 #include "quern/runtime/devices.h"
 
@@ -135,19 +136,26 @@ class ClProgram : public Program {
  public:
   ClProgram(Queue& queue, LinearProgram program, const DeviceSpec& spec)
       : queue_(queue), spec_(spec), program_(std::move(program)), kernel_(queue, program_, spec, true) {
+    std::set<int64_t> written;
     for (const UOp& u : program_.list)
       if (u.op() == Op::STORE && storage_of(u.src(0)).op() == Op::PARAM)
-        written_.insert(storage_of(u.src(0)).arg().integer());
+        written.insert(storage_of(u.src(0)).arg().integer());
+    for (const UOp& p : kernel_.text().params) {
+      const int64_t slot = p.arg().integer();
+      const DType element = p.dtype().base();
+      params_.push_back({slot, p.dtype().size(), element.bytes(), written.contains(slot),
+                         std::string(element.name())});
+    }
   }
 
   void run(std::span<const Argument> arguments, const VariableValues& variables) const override {
-    for (const UOp& p : kernel_.text().params) check(p, arguments);
-    const bool overlapping = overlap(arguments);
-    const Kernel& kernel = overlapping ? kernel_for_overlaps() : kernel_;
+    for (const Parameter& p : params_) argument_of(p, arguments, program_.name);
+    const Kernel& kernel = overlap(params_, arguments) ? kernel_for_overlaps() : kernel_;
     std::vector<int64_t> values;
     std::unordered_map<UOp, UOp> known;
     for (const UOp& v : kernel.text().variables) {
-      values.push_back(checked(v, variables));
+      const VariableArg& variable = v.arg().variable();
+      values.push_back(value_of(variable.name, variable.min, variable.max, variables, program_.name));
       known.emplace(v, UOp::constant(v.dtype(), values.back()));
     }
     kernel.run(arguments, values, known);
@@ -155,38 +163,6 @@ class ClProgram : public Program {
   Texts opts() const override { return program_.opts; }
 
  private:
-  void check(const UOp& param, std::span<const Argument> arguments) const {
-    const int64_t slot = param.arg().integer(), size = param.dtype().size();
-    if (slot >= std::ssize(arguments))
-      throw Error(fmt::format("kernel {}: PARAM {} has no argument, {} are given", program_.name, slot,
-                              arguments.size()));
-    const Argument& given = arguments[static_cast<size_t>(slot)];
-    if (size > given.bytes / param.dtype().base().bytes())
-      throw Error(fmt::format("kernel {}: PARAM {} needs {} elements of {}, its argument has {} bytes",
-                              program_.name, slot, size, param.dtype().base().name(), given.bytes));
-  }
-  int64_t checked(const UOp& variable, const VariableValues& variables) const {
-    const VariableArg& v = variable.arg().variable();
-    const auto given = variables.find(v.name);
-    if (given == variables.end())
-      throw Error(fmt::format("kernel {}: variable {} has no value", program_.name, v.name));
-    if (given->second < v.min || given->second > v.max)
-      throw Error(fmt::format("kernel {}: variable {} is {}, not from {} to {}", program_.name, v.name,
-                              given->second, v.min, v.max));
-    return given->second;
-  }
-
-  bool overlap(std::span<const Argument> arguments) const {
-    for (const int64_t slot : written_) {
-      const Argument& a = arguments[static_cast<size_t>(slot)];
-      for (const UOp& p : kernel_.text().params) {
-        const Argument& b = arguments[static_cast<size_t>(p.arg().integer())];
-        const auto *x = static_cast<const std::byte*>(a.memory), *y = static_cast<const std::byte*>(b.memory);
-        if (p.arg().integer() != slot && x < y + b.bytes && y < x + a.bytes) return true;
-      }
-    }
-    return false;
-  }
   const Kernel& kernel_for_overlaps() const {
     const std::lock_guard lock(mutex_);
     if (!overlapping_)
@@ -199,7 +175,7 @@ class ClProgram : public Program {
   const DeviceSpec& spec_;
   const LinearProgram program_;
   const Kernel kernel_;
-  std::set<int64_t> written_;
+  std::vector<Parameter> params_;
   mutable std::mutex mutex_;
   mutable std::unique_ptr<Kernel> overlapping_;
 };

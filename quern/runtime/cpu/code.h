@@ -9,15 +9,12 @@
 #include <vector>
 
 #include "quern/ir/node/arg.h"
+#include "quern/runtime/arguments.h"
 
 namespace quern::cpu {
 
 struct Code {
-  struct Param {
-    int64_t slot = 0, elements = 0, element_bytes = 0;
-    bool written = false;
-    std::string dtype;
-  };
+  using Param = Parameter;
   struct Variable {
     std::string name;
     int64_t min = 0, max = 0;

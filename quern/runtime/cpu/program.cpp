@@ -11,6 +11,7 @@
 #include "quern/base/env.h"
 #include "quern/base/fork.h"
 #include "quern/base/profile.h"
+#include "quern/runtime/arguments.h"
 #include "quern/runtime/cache/disk_cache.h"
 #include "quern/runtime/cpu/compile.h"
 #include "quern/runtime/cpu/disassemble.h"
@@ -176,25 +177,8 @@ struct Parts : Poll {
   }
 };
 
-void* checked(const Code& code, const Code::Param& param, std::span<const Argument> arguments) {
-  if (param.slot >= std::ssize(arguments))
-    throw Error(fmt::format("kernel {}: PARAM {} has no argument, {} are given", code.name, param.slot,
-                            arguments.size()));
-  const Argument& given = arguments[static_cast<size_t>(param.slot)];
-  if (param.elements > given.bytes / param.element_bytes)
-    throw Error(fmt::format("kernel {}: PARAM {} needs {} elements of {}, its argument has {} bytes",
-                            code.name, param.slot, param.elements, param.dtype, given.bytes));
-  return given.memory;
-}
-
-int64_t checked(const Code& code, const Code::Variable& variable, const VariableValues& variables) {
-  const auto given = variables.find(variable.name);
-  if (given == variables.end())
-    throw Error(fmt::format("kernel {}: variable {} has no value", code.name, variable.name));
-  if (given->second < variable.min || given->second > variable.max)
-    throw Error(fmt::format("kernel {}: variable {} is {}, not from {} to {}", code.name, variable.name,
-                            given->second, variable.min, variable.max));
-  return given->second;
+int64_t checked(const Code& code, const Code::Variable& v, const VariableValues& variables) {
+  return value_of(v.name, v.min, v.max, variables, code.name);
 }
 
 }  // namespace
@@ -206,11 +190,13 @@ CpuProgram::CpuProgram(ProgramSource source) : source_(std::move(source)), apart
 void CpuProgram::run(std::span<const Argument> arguments, const VariableValues& variables) const {
   std::vector<void*> memory(static_cast<size_t>(slots_), nullptr);
   for (const Code::Param& p : apart_.code.params)
-    memory[static_cast<size_t>(p.slot)] = checked(apart_.code, p, arguments);
+    memory[static_cast<size_t>(p.slot)] = argument_of(p, arguments, apart_.code.name).memory;
   std::vector<int64_t> values;
   values.reserve(apart_.code.variables.size());
   for (const Code::Variable& v : apart_.code.variables) values.push_back(checked(apart_.code, v, variables));
-  const bool overlaps = overlap(arguments);
+  // Code is made for arguments that are different memory. Where one that is written overlaps another, there is
+  // a second form of it.
+  const bool overlaps = overlap(apart_.code.params, arguments);
   const Callable form = callable(overlaps);
   if (overlaps) {  // its variables may come in another order
     values.clear();
@@ -232,21 +218,6 @@ void CpuProgram::Callable::run(void** memory, const int64_t* values) const {
   if (parts.failed)
     throw MemoryError(fmt::format("CPU: out of memory, {} bytes for the LOCAL arrays of kernel {}",
                                   code->scratch_bytes, code->name));
-}
-
-// Code is made for arguments that are different memory. Where one that is written overlaps another, there is
-// a second form of it.
-bool CpuProgram::overlap(std::span<const Argument> arguments) const {
-  for (const Code::Param& written : apart_.code.params) {
-    if (!written.written) continue;
-    const Argument& a = arguments[static_cast<size_t>(written.slot)];
-    for (const Code::Param& other : apart_.code.params) {
-      const Argument& b = arguments[static_cast<size_t>(other.slot)];
-      const auto *x = static_cast<const std::byte*>(a.memory), *y = static_cast<const std::byte*>(b.memory);
-      if (other.slot != written.slot && x < y + b.bytes && y < x + a.bytes) return true;
-    }
-  }
-  return false;
 }
 
 const CodeInMemory& CpuProgram::for_overlaps() const {

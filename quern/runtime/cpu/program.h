@@ -33,8 +33,6 @@ class CpuProgram : public Program {
   Callable callable(bool overlapping) const;
 
  private:
-  bool overlap(std::span<const Argument> arguments) const;
-
   const CodeInMemory& for_overlaps() const;
 
   const ProgramSource source_;

@@ -1,7 +1,6 @@
 #include "quern/runtime/interp/program.h"
 
-#include <fmt/format.h>
-
+#include "quern/runtime/arguments.h"
 #include "quern/runtime/interp/compile.h"
 
 namespace quern::interp {
@@ -19,25 +18,17 @@ void InterpProgram::run(std::span<const Argument> arguments, const VariableValue
       m.areas.push_back({memory.data(), area.elements});
       continue;
     }
-    if (area.argument >= std::ssize(arguments))
-      throw Error(fmt::format("kernel {}: {} has no argument, {} are given", code_.name, area.text,
-                              arguments.size()));
-    const Argument& given = arguments[static_cast<size_t>(area.argument)];
+    const Argument& given = argument_of({.slot = area.argument,
+                                         .elements = area.elements,
+                                         .element_bytes = element,
+                                         .written = false,
+                                         .dtype = std::string(area.element.name())},
+                                        arguments, code_.name);
     const int64_t elements = given.bytes / element;
-    if (area.elements > elements)
-      throw Error(fmt::format("kernel {}: {} needs {} elements of {}, its argument has {} bytes", code_.name,
-                              area.text, area.elements, area.element.name(), given.bytes));
     m.areas.push_back({static_cast<std::byte*>(given.memory), area.elements < 0 ? elements : area.elements});
   }
-  for (const Variable& variable : code_.variables) {
-    const auto given = variables.find(variable.name);
-    if (given == variables.end())
-      throw Error(fmt::format("kernel {}: variable {} has no value", code_.name, variable.name));
-    if (given->second < variable.min || given->second > variable.max)
-      throw Error(fmt::format("kernel {}: variable {} is {}, not from {} to {}", code_.name, variable.name,
-                              given->second, variable.min, variable.max));
-    m.slots[variable.slot].i = given->second;
-  }
+  for (const Variable& v : code_.variables)
+    m.slots[v.slot].i = value_of(v.name, v.min, v.max, variables, code_.name);
   if (code_.threads.empty())
     run_block(code_.first_block, m);
   else
