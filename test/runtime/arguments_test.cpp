@@ -27,10 +27,13 @@ TEST(Arguments, AreThereAndLargeEnough) {
 
 TEST(Arguments, VariablesAreWithinTheirBounds) {
   const VariableValues values{{"n", 3}};
+  const auto error = [&](const char* name, int64_t min, int64_t max) {
+    return error_of([&] { value_of(name, min, max, values, "k"); });
+  };
   EXPECT_EQ(value_of("n", 1, 3, values, "k"), 3);
-  EXPECT_EQ(error_of([&] { value_of("n", 4, 8, values, "k"); }), "kernel k: variable n is 3, not from 4 to 8");
-  EXPECT_EQ(error_of([&] { value_of("n", 0, 2, values, "k"); }), "kernel k: variable n is 3, not from 0 to 2");
-  EXPECT_EQ(error_of([&] { value_of("m", 0, 9, values, "k"); }), "kernel k: variable m has no value");
+  EXPECT_EQ(error("n", 4, 8), "kernel k: variable n is 3, not from 4 to 8");
+  EXPECT_EQ(error("n", 0, 2), "kernel k: variable n is 3, not from 0 to 2");
+  EXPECT_EQ(error("m", 0, 9), "kernel k: variable m has no value");
 }
 
 TEST(Arguments, Overlap) {

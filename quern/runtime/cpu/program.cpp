@@ -194,8 +194,8 @@ void CpuProgram::run(std::span<const Argument> arguments, const VariableValues& 
   std::vector<int64_t> values;
   values.reserve(apart_.code.variables.size());
   for (const Code::Variable& v : apart_.code.variables) values.push_back(checked(apart_.code, v, variables));
-  // Code is made for arguments that are different memory. Where one that is written overlaps another, there is
-  // a second form of it.
+  // Code is made for arguments that are different memory. Where one that is written overlaps another, there
+  // is a second form of it.
   const bool overlaps = overlap(apart_.code.params, arguments);
   const Callable form = callable(overlaps);
   if (overlaps) {  // its variables may come in another order
