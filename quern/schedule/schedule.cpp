@@ -103,8 +103,8 @@ UOps all_memory(const UOp& graph) {
 std::vector<Step> with_bodies(std::vector<Step> steps, const UOps& bodies) {
   if (!bodies.empty())
     for (Step& step : steps)
-      if (step.program.op() == Op::SINK && step.program.tag().kind() == ArgKind::Int) {
-        step.program = bodies.at(static_cast<size_t>(step.program.tag().integer()));
+      if (step.program.op() == Op::SINK && step.program.hints().body >= 0) {
+        step.program = bodies.at(static_cast<size_t>(step.program.hints().body));
         step.is_call = true;
       }
   return steps;

@@ -35,10 +35,12 @@ class RandomGraph {
       case ArgKind::Stage: return StageArg{space(), texts(), one_in(2), text()};
       case ArgKind::Kernel: return KernelArg{text(), texts()};
       case ArgKind::Function: return FunctionArg{text(), one_in(2)};
+      case ArgKind::Hints:
+        return Hints{.stream = one_in(2), .prefetch = integer(), .reason = text(), .put = ints()};
     }
     return {};
   }
-  Arg any_arg() { return arg(static_cast<ArgKind>(below(12))); }
+  Arg any_arg() { return arg(static_cast<ArgKind>(below(13))); }
 
   DType dtype() {
     const DType scalar(static_cast<Scalar>(below(17)));

@@ -73,6 +73,8 @@ RewriteTrace rich_trace() {
       case ArgKind::Stage: return StageArg{AddrSpace::LOCAL, {"CPU"}, false, "asked for"};
       case ArgKind::Kernel: return KernelArg{"k", {"UPCAST:0:4", "UPCAST:1:2"}};
       case ArgKind::Function: return FunctionArg{"f", true};
+      case ArgKind::Hints:
+        return Hints{.stream = true, .prefetch = -64, .reason = "asked for", .put = {1, -2}};
     }
     return {};
   };
@@ -85,7 +87,7 @@ RewriteTrace rich_trace() {
       sources.push_back(nodes[static_cast<size_t>(i + s) % nodes.size()]);
     const DType dtype = op == Op::CONST ? dtypes::int32 : dtypes_used[i % 5];
     nodes.push_back(UOp::make(op, dtype, sources, argument(info(op).arg),
-                              i % 3 == 0 ? argument(static_cast<ArgKind>(i % 12)) : Arg()));
+                              i % 3 == 0 ? argument(static_cast<ArgKind>(i % 13)) : Arg()));
   }
   RewriteTrace trace;
   trace.rules = {

@@ -9,14 +9,11 @@
 #include "quern/codegen/analysis/strides.h"
 #include "quern/ir/node/node_map.h"
 #include "quern/ir/pass/linear_program.h"
-#include "quern/ir/shape/places.h"
 
 namespace quern {
 namespace {
 
-bool is_known_apart(const UOp& program) {
-  return program.tag().kind() == ArgKind::Text && program.tag().text() == kStepsDoNotMeet;
-}
+bool is_known_apart(const UOp& program) { return program.hints().steps_do_not_meet; }
 
 constexpr int64_t kMostTried = 1024;
 

@@ -10,7 +10,6 @@ namespace quern {
 namespace {
 
 constexpr size_t kMostPairs = 500;  // of nodes that are compared
-const char* const kMark = "not positive";
 
 // `value` is one of the values that are reduced: the same expression, with a loop of as many steps for each
 // of the reduce.
@@ -53,7 +52,7 @@ bool is_below_greatest(const UOp& given) {
 }
 
 UOp marked(const UOp& exp2, Sources now) {
-  return is_below_greatest(exp2.src(0)) ? exp2.with_src(now).rtag(kMark) : UOp();
+  return is_below_greatest(exp2.src(0)) ? exp2.with_src(now).with_hint(&Hints::not_positive, true) : UOp();
 }
 
 }  // namespace
@@ -68,7 +67,7 @@ UOp mark_not_positive(const UOp& program) {
 }
 
 bool is_of_not_positive(const UOp& exp2) {
-  if (exp2.tag() == Arg(kMark)) return true;
+  if (exp2.hints().not_positive) return true;
   const UOp& u = exp2.src(0);
   if (u.op() != Op::WHERE || u.src(0).op() != Op::CMPLT) return false;
   const UOp &less = u.src(0).src(0), &more = u.src(0).src(1);

@@ -5,7 +5,7 @@
 
 namespace quern {
 
-// EXP2((x - max over i of x(i)) * 1.44)  ->  the same with a tag: what a softmax takes the exponential of.
+// EXP2((x - max over i of x(i)) * 1.44)  ->  the same with a hint: what a softmax takes the exponential of.
 // While the REDUCE is still there to be seen.
 //
 // Pass "signs":
@@ -16,7 +16,7 @@ namespace quern {
 //   %0 = PARAM(; 1):float32*[8]
 //   %1 = (LOAD(INDEX(%0, r0[8])) + REDUCE(LOAD(INDEX(%0, r1[8, REDUCE])), r1; {op: MAX}) *
 //     -1.0) * 1.442695
-//   SINK(END(STORE(INDEX(PARAM(; 0):float32*[8], r0), EXP2(%1)@"not positive"), r0))
+//   SINK(END(STORE(INDEX(PARAM(; 0):float32*[8], r0), EXP2(%1)@{not_positive: true}), r0))
 extern const Rules signs;
 UOp mark_not_positive(const UOp& program);
 

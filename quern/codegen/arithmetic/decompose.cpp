@@ -24,10 +24,10 @@ UOp with_safe_divisor(const UOp& u) {
   const bool minus_one = u.dtype().is_signed() && may_be(b, -1) && may_be(a, int_min(u.dtype().scalar()));
   if ((!zero && !minus_one) || b.is_const()) return {};
   // Bounds do not see that the divisor below is none of these: it is marked.
-  if (b.tag() == Arg("safe")) return {};
+  if (b.hints().safe) return {};
   UOp unsafe = eq(b, number_like(b, 0));
   if (u.dtype().is_signed()) unsafe = unsafe | eq(b, number_like(b, -1));
-  const UOp safe = where(unsafe, number_like(b, 1), b).rtag("safe");
+  const UOp safe = where(unsafe, number_like(b, 1), b).with_hint(&Hints::safe, true);
   UOp result = UOp::make(u.op(), u.dtype(), {a, safe});
   if (modulo) return where(unsafe, number_like(a, 0), result);
   const UOp by_zero = where(eq(b, number_like(b, 0)), number_like(a, 0), result);
@@ -58,11 +58,11 @@ UOp shift(const UOp& u) {
   const UOp &a = u.src(0), &amount = u.src(1);
   const int width = u.dtype().bits();
   if (amount.vmin() >= 0 && amount.vmax() < width) return {};
-  if (amount.tag() == Arg("safe")) return {};
+  if (amount.hints().safe) return {};
   const UOp last = number_like(amount, width - 1);
   UOp fits = amount <= last;
   if (u.dtype().is_signed()) fits = fits & (number_like(amount, 0) <= amount);
-  const UOp safe = where(fits, amount, last).rtag("safe");
+  const UOp safe = where(fits, amount, last).with_hint(&Hints::safe, true);
   UOp result = UOp::make(u.op(), u.dtype(), {a, safe});
   if (u.op() == Op::SHR && u.dtype().is_signed()) return result;  // all signs by then
   return where(fits, result, number_like(a, 0));

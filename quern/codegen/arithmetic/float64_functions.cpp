@@ -102,8 +102,7 @@ UOp log2_float64(const UOp& x) {
 }
 
 UOp wave_float64(const UOp& u) {
-  const char* const mark = "library";
-  if (u.tag() == Arg(mark)) return {};
+  if (u.hints().by_library) return {};
   const UOp size = as_uint64(u.src(0)) & UOp::constant(as_uint64(u.src(0)).dtype(), wide{INT64_MAX});
   const UOp x = as_float64(size);
   const auto [k, rest, low] = angle_of(x);
@@ -118,7 +117,8 @@ UOp wave_float64(const UOp& u) {
   const UOp turned = (turns & integer(k, 2)) << integer(k, 62);
   const UOp sign = u.op() == Op::SIN ? turned ^ (as_uint64(u.src(0)) ^ size) : turned;
   const UOp result = as_float64(as_uint64(value) ^ sign);
-  return rarely(integer(k, 0x4130000000000000) <= size, u.rtag(mark), result);  // from 2^20 on
+  const UOp is_large = integer(k, 0x4130000000000000) <= size;  // from 2^20 on
+  return rarely(is_large, u.with_hint(&Hints::by_library, true), result);
 }
 
 }  // namespace quern::arithmetic

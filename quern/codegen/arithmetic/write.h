@@ -35,7 +35,7 @@ UOp polynomial(bool fused, const UOp& x, const std::array<double, n>& c) {
 
 // where(condition, value, otherwise), with a value that is seldom asked for: a renderer puts it in a branch.
 inline UOp rarely(const UOp& condition, const UOp& value, const UOp& otherwise) {
-  return where(condition, value, otherwise).rtag(kRare);
+  return where(condition, value, otherwise).with_hint(&Hints::rare, true);
 }
 
 // The same, by even and odd powers: two chains that do not wait for each other.

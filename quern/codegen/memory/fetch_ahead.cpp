@@ -110,7 +110,7 @@ struct Fetching {
 
 UOp load_that_fetches(const Fetching& c, const UOp& u, Sources now) {
   const auto found = c.marked.find(u);
-  return found != c.marked.end() ? u.with_src(now).rtag(found->second) : UOp();
+  return found != c.marked.end() ? u.with_src(now).with_hint(&Hints::prefetch, found->second) : UOp();
 }
 
 }  // namespace

@@ -31,7 +31,7 @@ struct Streams {
 };
 
 UOp store_past_caches(const Streams& c, const UOp& u, Sources now) {
-  return c.stores.contains(u) ? u.with_src(now).rtag("stream") : UOp();
+  return c.stores.contains(u) ? u.with_src(now).with_hint(&Hints::stream, true) : UOp();
 }
 
 }  // namespace

@@ -8,7 +8,7 @@
 
 namespace quern {
 
-// STORE(address, value):float32x8  ->  the same with the tag "stream", where whole lines of the cache are
+// STORE(address, value):float32x8  ->  the same with the hint "stream", where whole lines of the cache are
 // written, at multiples of a vector from the start of memory that the kernel does not read.
 //
 // Pass "streams":
@@ -17,7 +17,8 @@ namespace quern {
 //   ->
 //   %0 = r0[524288] * 16
 //   %1 = LOAD(CAST(INDEX(PARAM(; 1):float32*[8388608], %0)):float32x16*[8388608])
-//   SINK(END(STORE(CAST(INDEX(PARAM(; 0):float32*[8388608], %0)):float32x16*[8388608], %1)@stream, r0))
+//   %2 = CAST(INDEX(PARAM(; 0):float32*[8388608], %0)):float32x16*[8388608]
+//   SINK(END(STORE(%2, %1)@{stream: true}, r0))
 extern const Rules streamed_stores;
 UOp mark_streams(const UOp& program, const DeviceSpec& spec);
 

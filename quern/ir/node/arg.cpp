@@ -57,13 +57,15 @@ auto with_box_type(ArgKind kind, F f) {
     case ArgKind::Stage: return f(static_cast<StageArg*>(nullptr));
     case ArgKind::Kernel: return f(static_cast<KernelArg*>(nullptr));
     case ArgKind::Function: return f(static_cast<FunctionArg*>(nullptr));
+    case ArgKind::Hints: return f(static_cast<Hints*>(nullptr));
     default:
       check_failed("boxed argument", __FILE__, __LINE__, "kind " + std::to_string(static_cast<int>(kind)));
   }
 }
 
 constexpr const char* kKindNames[] = {"none",     "constant", "integer", "integers", "text",   "texts",
-                                      "variable", "range",    "reduce",  "stage",    "kernel", "function"};
+                                      "variable", "range",    "reduce",  "stage",    "kernel", "function",
+                                      "hints"};
 
 }  // namespace
 
@@ -82,6 +84,7 @@ template Arg::Arg(ReduceArg);
 template Arg::Arg(StageArg);
 template Arg::Arg(KernelArg);
 template Arg::Arg(FunctionArg);
+template Arg::Arg(Hints);
 
 void Arg::destroy() {
   with_box_type(kind_, [&](auto* type) {

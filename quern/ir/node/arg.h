@@ -94,6 +94,32 @@ struct FunctionArg {
   }
 };
 
+// A tag by which quern tells later passes something about a node. A node can have several of these.
+struct Hints {
+  bool stream = false;             // STORE: it goes past the caches
+  bool safe = false;               // a divisor or a shift: it is one, though bounds do not show it
+  bool rare = false;               // WHERE: it seldom takes its second source
+  bool not_positive = false;       // EXP2: of what is not above 0
+  bool by_library = false;         // a function: it stays one, and is not written in arithmetic
+  bool steps_do_not_meet = false;  // SINK: see ir/shape/places.h
+  int64_t prefetch = 0;            // LOAD: how far behind it lies what is read soon, in elements
+  int64_t body = -1;               // SINK: the number of the program that a CALL runs
+  std::string reason = {};         // CONTIGUOUS, STORE: why the value is materialised
+  Ints convolution = {};           // TUPLE: groups, strides, dilations (tensor/layers/conv_gradient.h)
+  Ints picked = {}, put = {};      // TUPLE: a PlacesForm (ir/shape/places.h)
+  Ints custom_gradient = {};       // CALL: its number; TUPLE: that, and how many results there are
+  friend bool operator==(const Hints&, const Hints&) = default;
+  static constexpr auto fields() {
+    return std::tuple(
+        Field{"stream", &Hints::stream}, Field{"safe", &Hints::safe}, Field{"rare", &Hints::rare},
+        Field{"not_positive", &Hints::not_positive}, Field{"by_library", &Hints::by_library},
+        Field{"steps_do_not_meet", &Hints::steps_do_not_meet}, Field{"prefetch", &Hints::prefetch},
+        Field{"body", &Hints::body}, Field{"reason", &Hints::reason},
+        Field{"convolution", &Hints::convolution}, Field{"picked", &Hints::picked},
+        Field{"put", &Hints::put}, Field{"custom_gradient", &Hints::custom_gradient});
+  }
+};
+
 namespace detail {
 struct Box {
   std::atomic<uint32_t> refs{1};
@@ -122,6 +148,8 @@ template <>
 inline constexpr ArgKind kBoxKind<KernelArg> = ArgKind::Kernel;
 template <>
 inline constexpr ArgKind kBoxKind<FunctionArg> = ArgKind::Function;
+template <>
+inline constexpr ArgKind kBoxKind<Hints> = ArgKind::Hints;
 
 // Mixes 64 bits of input into a hash. The same in every process.
 constexpr uint64_t mix(uint64_t hash, uint64_t value) {

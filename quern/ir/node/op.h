@@ -23,7 +23,8 @@ enum class ArgKind : uint8_t {
   Reduce,
   Stage,
   Kernel,
-  Function
+  Function,
+  Hints
 };
 
 // X(name, least sources, most sources (-1: any number), kind of argument)

@@ -108,6 +108,9 @@ class UOp {
   const UOp& src(size_t i) const;
   const Arg& arg() const { return node_->far().arg; }
   const Arg& tag() const { return node_->far().tag ? *node_->far().tag : kNoTag; }
+  const Hints& hints() const {  // those of its tag, if it has such a one
+    return tag().kind() == ArgKind::Hints ? tag().get<Hints>() : kNoHints;
+  }
 
   uint64_t hash() const { return node_->hash; }           // of the structure; the same in every process
   OpSet ops_below() const { return node_->far().below; }  // its own op included
@@ -118,6 +121,13 @@ class UOp {
   UOp replace(const Change& change) const;
   UOp with_src(Sources sources) const;
   UOp rtag(Arg tag) const;
+  // The same with one more hint: u.with_hint(&Hints::prefetch, 64).
+  template <class T>
+  UOp with_hint(T Hints::* hint, std::type_identity_t<T> value) const {
+    Hints all = hints();
+    all.*hint = std::move(value);
+    return rtag(std::move(all));
+  }
 
   // Constants. value() and int_value() need a CONST.
   bool is_const() const { return node_->op == Op::CONST; }
@@ -186,12 +196,14 @@ class UOp {
 
  private:
   static const Arg kNoTag;
+  static const Hints kNoHints;
   explicit UOp(detail::Node* node) : node_(node) {}
   detail::Node* node_ = nullptr;
   friend struct UOpAccess;
 };
 static_assert(sizeof(UOp) == 8);
 inline const Arg UOp::kNoTag;
+inline const Hints UOp::kNoHints;
 
 inline const UOp* detail::Node::sources() const {
   return reinterpret_cast<const UOp*>(this) - source_count;  // NOLINT(*-reinterpret-cast)

@@ -43,11 +43,10 @@ void check(const LinearProgram& program);
 // The memory that a pointer points into: PARAM, DEFINE_LOCAL or DEFINE_REG.
 const UOp& storage_of(const UOp& pointer);
 
-inline bool is_streamed(const UOp& store) { return store.op() == Op::STORE && store.tag() == Arg("stream"); }
+inline bool is_streamed(const UOp& store) { return store.op() == Op::STORE && store.hints().stream; }
 
-// The tag of a WHERE that seldom takes its second source.
-inline constexpr const char* kRare = "rare";
-inline bool is_rare(const UOp& u) { return u.op() == Op::WHERE && u.tag() == Arg(kRare); }
+// A WHERE that seldom takes its second source.
+inline bool is_rare(const UOp& u) { return u.op() == Op::WHERE && u.hints().rare; }
 
 // For each of these: what only their second sources need, in order, in the loop in which they stand
 // themselves. A WHERE among it has a part of its own. What several need is in the part of each. Parts that
@@ -56,7 +55,7 @@ std::unordered_map<UOp, UOps> rare_parts(const LinearProgram& program);
 
 // How far behind a LOAD lies what is read soon; 0: nothing is known of it.
 inline int64_t fetched_ahead(const UOp& load) {
-  return load.op() == Op::LOAD && load.tag().kind() == ArgKind::Int ? load.tag().integer() : 0;
+  return load.op() == Op::LOAD ? load.hints().prefetch : 0;
 }
 
 // Of an INDEX: has it a gate, which, and the index where it is open.

@@ -50,9 +50,10 @@ template <>
 inline constexpr FieldType kFieldType<AddrSpace> = FieldType::address_space;
 
 // By ArgKind.
-inline constexpr std::array<std::string_view, 12> kKindNames = {"none",   "constant", "integer",  "integers",
+inline constexpr std::array<std::string_view, 13> kKindNames = {"none",   "constant", "integer",  "integers",
                                                                 "text",   "texts",    "variable", "range",
-                                                                "reduce", "stage",    "kernel",   "function"};
+                                                                "reduce", "stage",    "kernel",   "function",
+                                                                "hints"};
 
 // Calls f with a default value of the type that an argument of this kind holds. Not for None.
 template <class F>
@@ -69,6 +70,7 @@ auto with_value(ArgKind kind, F f) {
     case ArgKind::Stage: return f(StageArg());
     case ArgKind::Kernel: return f(KernelArg());
     case ArgKind::Function: return f(FunctionArg());
+    case ArgKind::Hints: return f(Hints());
     case ArgKind::None: break;
   }
   check_failed("an argument", __FILE__, __LINE__, "kind " + std::to_string(static_cast<int>(kind)));

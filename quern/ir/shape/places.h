@@ -3,7 +3,7 @@
 //   GETTUPLE(TUPLE(y, x, index), 0)          y is what the indices pick from x
 //   GETTUPLE(TUPLE(y, x, index, source), 0)  y is x with the source put where the indices say
 //
-// Either is y, which is written as sums over all places. The tag of the TUPLE has the rest, so that gradients
+// Either is y, which is written as sums over all places. A hint of the TUPLE has the rest, so that gradients
 // need no such sum, and the scheduler can put values one after the other.
 #pragma once
 
@@ -11,9 +11,8 @@
 
 namespace quern {
 
-// The tag of kernels that quern writes itself: steps of their ranges of threads do not meet, or store the
-// same value where they do. Kernels of the user's are looked into instead.
-inline constexpr const char* kStepsDoNotMeet = "steps do not meet";
+// Kernels that quern writes itself have the hint steps_do_not_meet: steps of their ranges of threads do not
+// meet, or store the same value where they do. Kernels of the user's are looked into instead.
 
 // x is seen as (outer, places, inner); the indices as (outer, count, inner), as are the values that are
 // picked and the source. Of indices and source any of the axes may be 1: they are the same all along it.

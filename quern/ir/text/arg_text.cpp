@@ -12,8 +12,9 @@ namespace quern {
 namespace {
 
 constexpr std::string_view kKeywords[] = {"none",     "const", "int",    "ints",  "text",   "texts",
-                                          "variable", "range", "reduce", "stage", "kernel", "function"};
-static_assert(std::size(kKeywords) == static_cast<int>(ArgKind::Function) + 1);
+                                          "variable", "range", "reduce", "stage", "kernel", "function",
+                                          "hints"};
+static_assert(std::size(kKeywords) == static_cast<int>(ArgKind::Hints) + 1);
 
 std::string_view keyword(ArgKind kind) { return kKeywords[static_cast<int>(kind)]; }
 
@@ -89,6 +90,7 @@ void print_value(std::string& out, const Arg& arg) {
     case ArgKind::Stage: print_fields(out, arg.stage()); break;
     case ArgKind::Kernel: print_fields(out, arg.kernel()); break;
     case ArgKind::Function: print_fields(out, arg.function()); break;
+    case ArgKind::Hints: print_fields(out, arg.get<Hints>()); break;
   }
 }
 
@@ -207,6 +209,7 @@ Arg parse_arg(Lexer& in, ArgKind usual) {
     case ArgKind::Stage: return parse_fields<StageArg>(in);
     case ArgKind::Kernel: return parse_fields<KernelArg>(in);
     case ArgKind::Function: return parse_fields<FunctionArg>(in);
+    case ArgKind::Hints: return parse_fields<Hints>(in);
   }
   in.expected("an argument");
 }
@@ -221,8 +224,9 @@ void print_tag(std::string& out, const Arg& tag) {
     const bool kind = kind_named({Token::Kind::Word, text, 0}).has_value();
     out += notation::is_word(text) && !space && !kind ? text : in_quotes(text);
   } else {
-    print_arg(out, tag,
-              tag.kind() == ArgKind::Int || tag.kind() == ArgKind::Ints ? tag.kind() : ArgKind::None);
+    const bool plain =
+        tag.kind() == ArgKind::Int || tag.kind() == ArgKind::Ints || tag.kind() == ArgKind::Hints;
+    print_arg(out, tag, plain ? tag.kind() : ArgKind::None);
   }
 }
 
@@ -232,6 +236,7 @@ Arg parse_tag(Lexer& in) {
   if (token.kind == Token::Kind::Text) return in.string();
   if (token.kind == Token::Kind::Number || token.is("-")) return in.integer();
   if (token.is("[")) return parse_as<Ints>(in);
+  if (token.is("{")) return parse_fields<Hints>(in);
   if (token.kind != Token::Kind::Word) in.expected("a tag");
   return parse_arg(in, ArgKind::None);
 }

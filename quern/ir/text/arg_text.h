@@ -12,7 +12,7 @@ namespace quern {
 void print_arg(std::string& out, const Arg& arg, ArgKind usual);
 Arg parse_arg(Lexer& in, ArgKind usual);
 
-// "@done", "@3", "@[1, 2]", "@const float 0.5"; nothing when there is none.
+// "@done", "@3", "@[1, 2]", "@{stream: true}", "@const float 0.5"; nothing when there is none.
 void print_tag(std::string& out, const Arg& tag);
 Arg parse_tag(Lexer& in);  // from behind the '@'
 

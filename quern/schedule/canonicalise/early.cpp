@@ -157,7 +157,8 @@ UOp with_values_first(const UOp& sink, const UOps& stores) {
     UOps sources;
     for (size_t i = 0; i < u.src().size(); i++)
       sources.push_back(u.op() == Op::CALL && i == 0 ? u.src(i) : *done.find(u.src(i)));
-    if (chosen.contains(u)) sources[1] = contiguous(sources[1]).rtag("it is stored where it is read from");
+    if (chosen.contains(u))
+      sources[1] = contiguous(sources[1]).with_hint(&Hints::reason, "it is stored where it is read from");
     done.emplace(u, u.with_src(sources));
   }
   return *done.find(sink);
@@ -184,7 +185,7 @@ UOp with_old_contents_copied(const UOp& sink, const UOps& memory) {
     UOps sources, places;
     const UOps written = u.op() == Op::CALL ? written_arguments(u) : UOps();
     const bool first_is_place =
-        u.op() == Op::AFTER || u.op() == Op::STORE || (u.op() == Op::CONTIGUOUS && !u.tag().none());
+        u.op() == Op::AFTER || u.op() == Op::STORE || (u.op() == Op::CONTIGUOUS && !u.hints().reason.empty());
     for (size_t i = 0; i < u.src().size(); i++) {
       const bool place = (i == 0 && first_is_place) || std::ranges::find(written, u.src(i)) != written.end();
       const bool body = u.op() == Op::CALL && i == 0;
@@ -193,8 +194,9 @@ UOp with_old_contents_copied(const UOp& sink, const UOps& memory) {
     }
     const UOp value = u.with_src(sources);
     as_memory.emplace(u, is_movement(u.op()) || u.op() == Op::AFTER ? u.with_src(places) : value);
+    const bool copied = overwritten.contains(u);
     as_value.emplace(
-        u, overwritten.contains(u) ? contiguous(value).rtag("it is read after it is overwritten") : value);
+        u, copied ? contiguous(value).with_hint(&Hints::reason, "it is read after it is overwritten") : value);
   }
   return *as_value.find(sink);
 }

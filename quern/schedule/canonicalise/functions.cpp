@@ -141,7 +141,8 @@ UOps called(Calls& calls, const UOp& call, const UOp& device) {
   const UOp body = UOp::sink(states);
   const auto [number, added] = calls.number.emplace(body, std::ssize(calls.bodies));
   if (added) calls.bodies.push_back(body);
-  UOps sources{UOp::make(Op::SINK, dtypes::void_, {}, KernelArg{.name = name, .opts = {}}, number->second)};
+  UOps sources{UOp::make(Op::SINK, dtypes::void_, {}, KernelArg{.name = name, .opts = {}},
+                         Hints{.body = number->second})};
   sources.insert(sources.end(), memory.begin(), memory.end());
   sources.insert(sources.end(), passed.begin(), passed.end());
   const UOp effect = UOp::make(Op::CALL, dtypes::void_, sources);

@@ -21,7 +21,7 @@
 //   %1 = PARAM(4, %0; 1):float32
 //   %2 = BUFFER(LUNIQUE(0), %0; 4):float32
 //   %3 = PARAM(4, %0; 0):float32
-//   SINK(AFTER(%1, STORE(%1, AFTER(%2, CALL(SINK(; {name: "square"})@0, %2, %3)) + %3)))
+//   SINK(AFTER(%1, STORE(%1, AFTER(%2, CALL(SINK(; {name: "square"})@{body: 0}, %2, %3)) + %3)))
 #pragma once
 
 #include "quern/ir/rules/rules.h"
@@ -31,7 +31,7 @@ namespace quern {
 struct WithoutFunctions {
   UOp sink;
   // What is called: a SINK of AFTERs over PARAMs, outputs first. The CALL holds an empty SINK with the
-  // number of the body as its tag.
+  // number of the body as a hint.
   UOps bodies;
 };
 extern const Rules resolved_functions;

@@ -51,7 +51,7 @@ class PutKernel {
     const std::string name =
         fmt::format("put_{}_{}_{}_{}", form_.outer, form_.count, form_.inner, form_.places);
     return UOp::make(Op::SINK, dtypes::void_, {effect}, KernelArg{.name = name, .opts = {}},
-                     std::string(kStepsDoNotMeet));
+                     Hints{.steps_do_not_meet = true});
   }
 
  private:

@@ -8,7 +8,7 @@
 //   %x = RESHAPE(PARAM(4, %d; 1):float32, 1, 4, 1)
 //   %index = RESHAPE(PARAM(3, %d; 2):int32, 1, 3, 1)
 //   %source = RESHAPE(PARAM(3, %d; 3):float32, 1, 3, 1)
-//   %put = GETTUPLE(TUPLE(%x, %x, %index, %source)@[-2, 1, 4, 1, 3, 0, 0, 0, 0, 0, 7]; 0):float32
+//   %put = GETTUPLE(TUPLE(%x, %x, %index, %source)@{put: [1, 4, 1, 3, 0, 0, 0, 0, 0, 7]}; 0):float32
 //   SINK(AFTER(%y, STORE(%y, RESHAPE(%put, 4))))
 //   ->
 //   %0 = DEVICE(["CPU"])
@@ -23,7 +23,7 @@
 //   %9 = (%4 * 4 + where(%8, %7, 0)) * 1 + 0
 //   %10 = STORE(INDEX(%3, %9), where(%8, INDEX(PARAM(; 2):float32*[3], %5):float32, INDEX(%3,
 //     %9):float32))
-//   %11 = SINK(END(%10, r0); {name: "put_1_3_1_4"})@"steps do not meet"
+//   %11 = SINK(END(%10, r0); {name: "put_1_3_1_4"})@{steps_do_not_meet: true}
 //   %12 = CALL(%11, %2, RESHAPE(PARAM(3, %0; 2):int32, 1, 3, 1), RESHAPE(PARAM(3, %0; 3):float32,
 //     1, 3, 1))
 //   SINK(AFTER(%2, %12))

@@ -56,9 +56,8 @@ UOp split_reduce(const UOp& reduce) {
         if (i != axis) order.push_back(i);
       order.push_back(axis);
       const UOp first = quern::reduce(permute(reshape(x, sizes), order), arg.op, arg.axes);
-      return reshape(quern::reduce(contiguous(first).rtag("a large reduce, in two kernels"), arg.op,
-                                   {std::ssize(order) - 1}),
-                     reduce.shape());
+      const UOp parted = contiguous(first).with_hint(&Hints::reason, "a large reduce, in two kernels");
+      return reshape(quern::reduce(parted, arg.op, {std::ssize(order) - 1}), reduce.shape());
     }
   }
   return {};

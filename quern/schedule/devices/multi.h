@@ -19,7 +19,8 @@
 //   ->
 //   %0 = DEVICE(["CPU", "CPU:1"])
 //   %1 = PARAM(1, %0; 1):float32
-//   %2 = CONTIGUOUS(REDUCE(PARAM(4, %0; 0):float32; {op: ADD, axes: [0]}))@"another device needs it"
+//   %2 = CONTIGUOUS(REDUCE(PARAM(4, %0; 0):float32; {op: ADD, axes: [0]}))@{reason:
+//     "another device needs it"}
 //   SINK(AFTER(%1, STORE(%1, RESHAPE(COPY(MSELECT(%2; 0), %0) + COPY(MSELECT(%2; 1), %0), 1))))
 #pragma once
 

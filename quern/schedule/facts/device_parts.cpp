@@ -27,7 +27,7 @@ bool is_everywhere(const UOp& x) { return !x.ops_below().contains(Op::DEVICE); }
 
 UOp for_other_devices(const UOp& x) {
   if (is_everywhere(x) || base_of(x).is_const() || contiguous_view(x)) return x;
-  return contiguous(x).rtag("another device needs it");
+  return contiguous(x).with_hint(&Hints::reason, "another device needs it");
 }
 
 UOp select_device(const UOp& x, int64_t device) {

@@ -43,7 +43,8 @@ class Planner {
         return;
       case Op::AFTER: return visit_after(u, node);
       case Op::CONTIGUOUS:
-        return materialise_whole(u, node, u.tag().none() ? "the user asked for it" : u.tag().text());
+        return materialise_whole(u, node,
+                                 u.hints().reason.empty() ? "the user asked for it" : u.hints().reason);
       case Op::REDUCE:
       case Op::IOTA: break;
       default:

@@ -155,7 +155,7 @@ class Cutter {
       }
       case Op::REDUCE: reduces_ = true; break;
       case Op::STORE: {
-        if (!u.tag().none()) reasons_.push_back(u.tag().text());
+        if (!u.hints().reason.empty()) reasons_.push_back(u.hints().reason);
         if (!u.arg().none()) take_opts(u.arg().texts());
         const DType memory = memory_under(sources[0].src(0)).dtype();
         const UOp address = sources[0].replace({.dtype = memory});

@@ -21,7 +21,7 @@ extern const Rules stage_folding;  // constants, copies of memory, and what beca
 //   %1 = PARAM(4, %0; 1):float32
 //   %2 = BUFFER(LUNIQUE(0), %0; 4):float32
 //   %3 = INDEX(PARAM(4, %0; 0):float32, r1[4])
-//   %4 = AFTER(%2, END(STORE(INDEX(%2, r1), %3 * %3)@"the user asked for it", r1))
+//   %4 = AFTER(%2, END(STORE(INDEX(%2, r1), %3 * %3)@{reason: "the user asked for it"}, r1))
 //   %5 = END(STORE(INDEX(%1, r0[4]), INDEX(%4, r0) + INDEX(%4, r0 * -1 + 3)), r0)
 //   SINK(AFTER(%1, %5))
 extern const Rules memory_of_stages;

@@ -36,12 +36,10 @@ UOp with_custom_gradient(const UOp& call, CustomGradient gradient, const Gradien
     all.push_back(std::move(gradient));
   else
     all[static_cast<size_t>(found->second)] = std::move(gradient);
-  return call.rtag(found->second);
+  return call.with_hint(&Hints::custom_gradient, {found->second});
 }
 
-// Tags of a function's TUPLE: this, the number of the gradient, how many results there are. Other TUPLEs have
-// other numbers in front (places.h, conv_gradient.h).
-constexpr int64_t kFunction = -3;
+// The hint of a function's TUPLE: the number of the gradient, how many results there are.
 
 std::vector<Tensor> with_function_gradient(const std::vector<Tensor>& results,
                                            const std::vector<Tensor>& inputs,
@@ -59,8 +57,8 @@ std::vector<Tensor> with_function_gradient(const std::vector<Tensor>& results,
   UOps sources;
   for (const Tensor& y : results) sources.push_back(y.uop());
   for (const Tensor& x : inputs) sources.push_back(x.uop());
-  const UOp tuple =
-      UOp::make(Op::TUPLE, dtypes::void_, sources, {}, Ints{kFunction, number, std::ssize(results)});
+  const UOp tuple = UOp::make(Op::TUPLE, dtypes::void_, sources)
+                        .with_hint(&Hints::custom_gradient, {number, std::ssize(results)});
   std::vector<Tensor> marked;
   for (size_t i = 0; i < results.size(); i++)
     marked.emplace_back(UOp::make(Op::GETTUPLE, sources[i].dtype(), {tuple}, static_cast<int64_t>(i)));
@@ -68,19 +66,19 @@ std::vector<Tensor> with_function_gradient(const std::vector<Tensor>& results,
 }
 
 bool has_function_gradient(const UOp& tuple) {
-  return tuple.op() == Op::TUPLE && tuple.tag().kind() == ArgKind::Ints && tuple.tag().ints()[0] == kFunction;
+  return tuple.op() == Op::TUPLE && !tuple.hints().custom_gradient.empty();
 }
 
 Sources function_inputs(const UOp& tuple) {
-  return tuple.src().subspan(static_cast<size_t>(tuple.tag().ints()[2]));
+  return tuple.src().subspan(static_cast<size_t>(tuple.hints().custom_gradient[1]));
 }
 
 UOps function_gradients(const UOp& tuple, std::span<const UOp> gradients) {
-  const auto results = static_cast<size_t>(tuple.tag().ints()[2]);
+  const auto results = static_cast<size_t>(tuple.hints().custom_gradient[1]);
   FunctionGradient gradient;
   {
     const std::lock_guard lock(registry().mutex);
-    gradient = registry().functions.at(static_cast<size_t>(tuple.tag().ints()[1]));
+    gradient = registry().functions.at(static_cast<size_t>(tuple.hints().custom_gradient[0]));
   }
   FunctionValues values;
   for (size_t i = 0; i < results; i++) {
@@ -95,9 +93,9 @@ UOps function_gradients(const UOp& tuple, std::span<const UOp> gradients) {
 }
 
 CustomGradient custom_gradient(const UOp& call) {
-  if (call.tag().kind() != ArgKind::Int) return {};
+  if (call.hints().custom_gradient.empty()) return {};
   const std::lock_guard lock(registry().mutex);
-  return registry().gradients.at(static_cast<size_t>(call.tag().integer()));
+  return registry().gradients.at(static_cast<size_t>(call.hints().custom_gradient[0]));
 }
 
 }  // namespace quern

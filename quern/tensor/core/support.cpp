@@ -264,7 +264,7 @@ Tensor if_else(const Tensor& condition, const Tensor& yes, const Tensor& no) {
   return Tensor(UOp::alu(Op::WHERE, {condition.uop(), yes.uop(), no.uop()}));
 }
 Tensor rarely(const Tensor& condition, const Tensor& yes, const Tensor& no) {
-  return Tensor(UOp::alu(Op::WHERE, {condition.uop(), yes.uop(), no.uop()}).rtag(kRare));
+  return Tensor(UOp::alu(Op::WHERE, {condition.uop(), yes.uop(), no.uop()}).with_hint(&Hints::rare, true));
 }
 Tensor multiply_add(const Tensor& a, const Tensor& b, const Tensor& c) {
   return Tensor(UOp::alu(Op::MULACC, {a.uop(), b.uop(), c.uop()}));

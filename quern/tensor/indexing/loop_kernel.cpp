@@ -85,7 +85,7 @@ std::vector<Tensor> run_loops(const std::string& name, const std::vector<KernelO
     key += shape_text(x.uop().shape());
   }
   UOps sources{UOp::make(Op::SINK, dtypes::void_, {body(params)}, KernelArg{.name = name, .opts = {}},
-                         std::string(kStepsDoNotMeet))};
+                         Hints{.steps_do_not_meet = true})};
   sources.insert(sources.end(), memory.begin(), memory.end());
   UOp call = UOp::make(Op::CALL, dtypes::void_, sources);
   if (gradient) {

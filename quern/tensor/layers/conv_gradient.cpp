@@ -8,7 +8,7 @@ namespace quern {
 namespace {
 
 ConvolutionShape shape_of(const UOp& tuple) {
-  const Ints& numbers = tuple.tag().ints();  // groups, strides, dilations
+  const Ints& numbers = tuple.hints().convolution;
   const auto n = (std::ssize(numbers) - 1) / 2;
   return {numbers[0], Ints(numbers.begin() + 1, numbers.begin() + 1 + n),
           Ints(numbers.begin() + 1 + n, numbers.end())};
@@ -20,12 +20,13 @@ UOp as_convolution(const UOp& y, const UOp& x, const UOp& weight, const Convolut
   Ints numbers{shape.groups};
   numbers.insert(numbers.end(), shape.stride.begin(), shape.stride.end());
   numbers.insert(numbers.end(), shape.dilation.begin(), shape.dilation.end());
-  const UOp tuple = UOp::make(Op::TUPLE, dtypes::void_, {y, x, weight}, {}, numbers);
+  const UOp tuple =
+      UOp::make(Op::TUPLE, dtypes::void_, {y, x, weight}).with_hint(&Hints::convolution, numbers);
   return UOp::make(Op::GETTUPLE, y.dtype(), {tuple}, int64_t{0});
 }
 
 bool is_convolution(const UOp& tuple) {
-  return tuple.op() == Op::TUPLE && tuple.tag().kind() == ArgKind::Ints && tuple.tag().ints()[0] > 0;
+  return tuple.op() == Op::TUPLE && !tuple.hints().convolution.empty();
 }
 
 // The transposed convolution.

@@ -173,6 +173,19 @@ TEST(UOp, TagsOfEveryKind) {
   }
 }
 
+TEST(UOp, Hints) {
+  const UOp a = variable("a");
+  EXPECT_EQ(a.hints(), Hints());
+  EXPECT_EQ(a.rtag("text").hints(), Hints()) << "another tag has none";
+  const UOp both = a.with_hint(&Hints::stream, true).with_hint(&Hints::reason, "why");
+  EXPECT_TRUE(both.hints().stream);
+  EXPECT_EQ(both.hints().reason, "why");
+  EXPECT_FALSE(both.hints().rare);
+  EXPECT_TRUE(same(both, a.with_hint(&Hints::reason, "why").with_hint(&Hints::stream, true)));
+  EXPECT_FALSE(same(both, a.with_hint(&Hints::stream, true)));
+  EXPECT_NE(both.key(), a.with_hint(&Hints::reason, "why").key());
+}
+
 TEST(Arg, AnEmptiedArgumentIsNone) {
   for (Arg arg : {Arg(RangeArg{1, AxisKind::UNROLL}), Arg(Const::invalid()), Arg("text")}) {
     const Arg taken = std::move(arg);

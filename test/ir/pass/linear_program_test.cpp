@@ -23,7 +23,7 @@ UOp listed(const UOp& u, UOps& list) {
   return u;
 }
 UOp rarely(const UOp& condition, const UOp& value, const UOp& otherwise) {
-  return where(condition, value, otherwise).rtag(kRare);
+  return where(condition, value, otherwise).with_hint(&Hints::rare, true);
 }
 bool are_same(const UOps& a, const UOps& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(),

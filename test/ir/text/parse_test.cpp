@@ -214,7 +214,7 @@ INSTANTIATE_TEST_SUITE_P(
               "1:18: 'true' is not one of the values of int64 (-9223372036854775808 to 9223372036854775807)"},
         Wrong{"NOOP(; const int invalid)", "1:18: expected a value after int"},
         Wrong{"NOOP()@", "1:8: expected a tag, found the end of the text"},
-        Wrong{"NOOP()@{}", "1:8: expected a tag, found '{'"}));
+        Wrong{"NOOP()@(", "1:8: expected a tag, found '('"}));
 
 std::string repeated(std::string_view part, int times) {
   std::string text;

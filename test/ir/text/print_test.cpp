@@ -85,7 +85,9 @@ INSTANTIATE_TEST_SUITE_P(Tags, PrintGolden,
                                            "NOOP()@reduce {op: MUL}", "NOOP()@range {id: 3, kind: WARP}",
                                            "NOOP()@variable {name: \"n\", max: 3}",
                                            "NOOP()@stage {device: [\"CPU\"]}", "NOOP()@kernel {}",
-                                           "NOOP()@function {}"));
+                                           "NOOP()@function {}", "NOOP()@\"hints\"", "NOOP()@{}",
+                                           "NOOP()@{stream: true, prefetch: -64}",
+                                           "NOOP()@{reason: \"two words\", put: [1, 2]}"));
 
 TEST(Print, AKernel) {
   const char* text =
