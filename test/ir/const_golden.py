@@ -1,4 +1,5 @@
-"""Prints const_golden.h: how numpy and ml_dtypes round float32 values to the narrow float types.
+"""Prints const_golden.h: how numpy and ml_dtypes round float32 values to the narrow float types. What is finite and too large for a
+float of 8 bits becomes the greatest value, as quern has it.
 
 Usage: python const_golden.py > const_golden.h
 
@@ -44,7 +45,9 @@ print("#pragma once\n\n#include <cstdint>\n\nnamespace golden {\n")
 print("struct Rounding {\n  uint32_t from;\n  uint16_t to;\n};\n")
 for name, (dtype, bits) in TYPES.items():
     values = inputs(dtype, bits)
-    results = values.astype(dtype).view(bits)
+    largest = np.float32(ml_dtypes.finfo(dtype).max)
+    limited = np.where(np.isfinite(values), np.clip(values, -largest, largest), values) if bits is np.uint8 else values
+    results = limited.astype(dtype).view(bits)
     rows = [f"{{{int(v):#010x}, {int(r):#06x}}}" for v, r in zip(values.view(np.uint32), results)]
     print(f"inline constexpr Rounding {name}[] = {{")
     for i in range(0, len(rows), PER_LINE):

@@ -54,8 +54,11 @@ UOp rounded_by_bits(const UOp& x, DType to) {
   const UOp small = float_of(bits_of((size + magic) + magic * number_like(x, -1.0)) | sign);
   const UOp result = where(size < number_like(x, std::ldexp(1.0, layout.min_exponent)), small, normal);
   const UOp rounded_size = float_of(bits_of(result) & number_like(bits, 0x7fffffff));
-  const UOp over =
+  const UOp infinite =
       has_infinity(to) ? float_of(bits_of(number_like(x, INFINITY)) | sign) : number_like(x, NAN);
+  const UOp over = !to.is_fp8() ? infinite
+                                : where(eq(size, number_like(x, INFINITY)), infinite,
+                                        float_of(bits_of(number_like(x, max_finite(to))) | sign));
   const UOp limited = where(number_like(x, max_finite(to)) < rounded_size, over, result);
   return where(is_nan(x), number_like(x, NAN), limited);
 }
@@ -114,7 +117,8 @@ UOp to_odd(const UOp& x) {  // a float64
   const UOp zero = number_like(x, 0.0);
   const UOp further = where(x < zero, back < x, x < back);  // away from zero, by rounding
   const UOp changed = bits + where(further, number_like(bits, int64_t{0xffffffff}), number_like(bits, 1));
-  return where(ne(back, x) & even & ~is_nan(x), float_of(changed), nearest);
+  const UOp is_finite = ne(bits & number_like(bits, 0x7fffffff), number_like(bits, 0x7f800000));
+  return where(ne(back, x) & even & is_finite & ~is_nan(x), float_of(changed), nearest);
 }
 
 UOp integer_to_odd(const UOp& x) {

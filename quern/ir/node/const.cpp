@@ -175,8 +175,11 @@ double round_float(DType dtype, double value) {
   if (dtype.kind() == Scalar::Float64) return value;
   if (dtype.kind() == Scalar::Float32) return static_cast<float>(value);
   if (std::isnan(value)) return kNaN;
-  const double overflow = format.has_infinity ? std::copysign(kInf, value) : kNaN;
   const double magnitude = std::abs(value);
+  const bool saturates = dtype.is_fp8() && !std::isinf(static_cast<float>(value));
+  const double overflow = saturates             ? std::copysign(format.max_finite, value)
+                          : format.has_infinity ? std::copysign(kInf, value)
+                                                : kNaN;
   if (magnitude >= 2 * format.max_finite) return overflow;
   // The spacing of doubles at `shifter` is that of the type's values at `value`: the sum is rounded to it by
   // the hardware, to nearest even, and the difference is exact.

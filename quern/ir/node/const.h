@@ -81,7 +81,8 @@ constexpr wide int_max(DType dtype) {
 }
 constexpr bool fits(DType dtype, wide value) { return int_min(dtype) <= value && value <= int_max(dtype); }
 
-// The nearest value of the float dtype, ties to even, as a double. Too large: infinity, or NaN for e4m3.
+// The nearest value of the float dtype, ties to even, as a double. Too large: infinity; for fp8 the greatest
+// value, unless it is infinite in float32: then infinity, or NaN for e4m3.
 double round_float(DType dtype, double value);
 
 // What CAST does at run time, on every device: integers wrap; anything to bool is `!= 0` (NaN: true); a float

@@ -93,24 +93,10 @@ Tensor operator>=(const Operand& a, const Operand& b) { return b <= a; }
 Tensor operator-(const Tensor& a) { return a.neg(); }
 Tensor operator~(const Tensor& a) { return a.bitwise_not(); }
 
-namespace {
-
-// Numbers that are too large for a float of 8 bits become the greatest one; infinities and NaNs stay.
-Tensor within_fp8(const Tensor& x, DType dtype) {
-  const double greatest = dtype.kind() == Scalar::FP8E4M3 ? 448 : 57344;
-  const DType from = x.dtype();
-  if (from.is_bool() || (from.is_int() && from.bits() == 8) || from == dtypes::fp8e4m3) return x;
-  const Tensor wide = from.is_float() ? x : x.f32();
-  return wide.isfinite().where(wide.clamp(-greatest, greatest), wide);
-}
-
-}  // namespace
-
 Tensor Tensor::cast(DType dtype) const {
   if (dtype.is_ptr() || dtype.is_void() || dtype.is_index() || dtype.lanes() != 1)
     throw DTypeError(fmt::format("cast: a tensor cannot hold {}", dtype.name()));
-  if (dtype == this->dtype()) return *this;
-  return Tensor((dtype.is_fp8() ? within_fp8(*this, dtype) : *this).uop().cast(dtype));
+  return dtype == this->dtype() ? *this : Tensor(uop().cast(dtype));
 }
 
 Tensor Tensor::bitcast(DType dtype) const {
