@@ -166,7 +166,7 @@ UOp without_missing_functions(const UOp& program, const Lowering& context) {
   return graph_rewrite(program, functions, {.name = "transcendental"});
 }
 
-// A pass that nobody gives opts for does nothing without them.
+// Only where loops were split is there something to tidy up.
 template <UOp (*kRun)(const UOp&)>
 UOp if_split(const UOp& program, const Lowering&) {
   return opts_of(program).empty() ? program : kRun(program);
@@ -242,7 +242,8 @@ const Pass<Lowering> kLowering[] = {
      [](const UOp& u, const Lowering& c) { return narrow_floats_to_wide(u, c.device); },
      "floats that the device does not compute with are bits in memory and float32 in registers"},
     {"transcendental", "codegen/arithmetic/transcendental", {}, &transcendental, without_missing_functions,
-     "EXP2, LOG2, SIN, COS and POW of float32 are arithmetic; so are the first four of float64, with fused multiply-adds"},
+     "EXP2, LOG2, SIN, COS and POW of float32 are arithmetic; so are the first four of float64, with fused multiply-adds; "
+     "EXP2 of vectors stays where the device has it"},
     {"decompose", "codegen/arithmetic/decompose", {}, &decompositions, nullptr,
      "no op that means something else, or nothing, in hardware"},
 };
@@ -255,8 +256,8 @@ struct Loop {
   Lowering context;
 };
 
-// What is asked of the kernel here is asked of the loops as they were scheduled: memory of its own, which
-// later passes add, is theirs.
+// These questions are about the loops as they were scheduled. Near memory that passes of `opts` add
+// later does not count: those passes keep it right.
 Loop to_loops(const UOp& kernel, const DeviceSpec& device, OptChoice choice) {
   if (kernel.op() != Op::SINK)
     throw Error(fmt::format("code is generated from kernels, SINKs; given {}", name(kernel.op())));

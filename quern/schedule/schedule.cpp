@@ -110,8 +110,8 @@ std::vector<Step> with_bodies(std::vector<Step> steps, const UOps& bodies) {
   return steps;
 }
 
-// Of ops that functions of tensors make none can be where it must not. Others may be in what users made of
-// nodes, or in kernels of theirs.
+// Functions of Tensor make only legal graphs. Ops that they do not make come from nodes or kernels that users
+// made: those graphs are checked.
 bool may_be_illegal(const UOp& sink) {
   return !(sink.ops_below() - legal_ops(Level::tensor)).empty() || sink.ops_below().contains(Op::SLICE);
 }

@@ -5,8 +5,8 @@
 
 namespace quern {
 
-// What the heuristic says, unless the cost model knows a list that takes much less time. `program` is a
-// kernel after simplify_loops. The opts apply to it; there may be none.
+// What the heuristic says, unless the cost model knows a list that takes at least a tenth less time.
+// `program` is a kernel after simplify_loops. The opts apply to it; there may be none.
 //
 // Pass "choose opts":
 //   %x = LOAD(INDEX(PARAM(; 1):float32*[64], r0[64]))

@@ -1,5 +1,5 @@
 // REDUCEs to registers that are accumulated into in a loop.
-// A value with more lanes than the result is several values, one after the other.
+// A REDUCE of a vector to fewer lanes combines the vector's parts one after the other.
 //
 // Pass "accumulators":
 //   %x = LOAD(INDEX(PARAM(; 1):float32*[32], r0[4] * 8 + r1[8, REDUCE]))

@@ -1,6 +1,7 @@
 // For which kernels and in which loops a value is wanted, before anything is decided. Two users that want it
-// at different places, as the sum and the quotient of a softmax do, are as many values; a reduce among what
-// they are computed of is then done once only if it gets memory.
+// at different places, as the sum and the quotient of a softmax do, are as many values. A reduce that such a
+// value is computed of, and that depends on an axis on which the places differ, is done once only if the
+// value gets memory.
 #pragma once
 
 #include <cstdint>

@@ -73,8 +73,8 @@ class Decision {
   }
 
   bool is_picked(const UOp& range) const { return q_.plan.picked.contains(range); }
-  // Whether an index picks elements of what has these ranges. What compares the index has them, too, and also
-  // those that the index depends on.
+  // Is what has these ranges a table that an index picks from? (A comparison with the index also has
+  // the picked range, but it has the ranges of the index, too.)
   bool is_table(const RangeSet& own) const {
     return std::ranges::any_of(own, [&](const UOp& r) {
       const auto found = q_.plan.picked.find(r);
@@ -119,7 +119,7 @@ class Decision {
       RangeSet unchanged = minus(scope(use).loops, own);
       std::erase_if(unchanged, [&](const UOp& r) {
         return is_reduce(r) || is_picked(r);
-      });  // such a loop can stand inside of the others
+      });  // loops of reduces can stand inside the others; a picked range is no loop
       int64_t times = iterations(unchanged);
       const bool picked = is_table(own);
       if (picked)  // the loops around the index say how many elements are read, of those that there are

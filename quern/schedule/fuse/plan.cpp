@@ -142,7 +142,7 @@ class Planner {
     node.reduced.push_back(std::move(opened));
   }
 
-  // Of an elementwise op, or one that changes nothing. What counts is computed of nothing but the index.
+  // Of an elementwise op, or one that changes nothing. An IOTA passes no use on: its value is the index.
   SmallVector<uint32_t, 3> pass_on(const UOp& u, const Use& use) {
     SmallVector<uint32_t, 3> positions;
     const size_t count = is_elementwise(u.op()) ? u.src().size() : u.op() == Op::IOTA ? 0 : 1;

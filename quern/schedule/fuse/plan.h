@@ -23,8 +23,8 @@ namespace quern {
 struct Nest {
   UOps index;   // an index for each axis of what is written: a RANGE, or 0
   UOps ranges;  // the RANGEs among them
-  // Of reduces that are used in loops further inside: the RANGEs that they stand in. Each list is a part of
-  // the next one.
+  // Of reduces that are used in loops further inside: the RANGEs that they stand in. Sorted by size, each
+  // contained in the next one: else no order of the loops suits all (why_not_in in fusion.cpp).
   std::vector<UOps> reduce_scopes;
   const DeviceSpec* spec = nullptr;
   UOp device;               // DEVICE
