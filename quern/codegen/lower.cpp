@@ -39,10 +39,10 @@ namespace quern {
 namespace {
 
 // What the passes may ask for, while a kernel becomes loops, and behind that.
-struct Simplifying {
+struct AddressContext {
   Needs met;
 };
-struct Lowering {
+struct LoweringContext {
   DeviceSpec device;  // as the kernel sees it: without workgroups if its steps have to stay in order
   Rounding rounding = Rounding::each;
   Needs met = {};
@@ -86,7 +86,7 @@ Opts opts_of(const UOp& program) {
 
 // ---- the kernel as loops
 
-const Pass<Simplifying> kSimplifying[] = {
+const Pass<AddressContext> kAddressPasses[] = {
     {"addresses",
      "codegen/memory/addresses",
      {},
@@ -109,36 +109,36 @@ const Pass<Simplifying> kSimplifying[] = {
      "codegen/loops/cut_loops",
      {},
      nullptr,
-     [](const UOp& u, const Simplifying&) { return cut_at_divisions(u); },
+     [](const UOp& u, const AddressContext&) { return cut_at_divisions(u); },
      "indices are affine in loops where they can be"},
     {"merge loops",
      "codegen/loops/loops",
      {},
      &merged_loops,
-     [](const UOp& u, const Simplifying&) { return simplify_loops(u); },
+     [](const UOp& u, const AddressContext&) { return simplify_loops(u); },
      "loops that are used as one are one"},
     {"cut at gates",
      "codegen/loops/cut_loops",
      {},
      nullptr,
-     [](const UOp& u, const Simplifying&) { return cut_at_gates(u); },
+     [](const UOp& u, const AddressContext&) { return cut_at_gates(u); },
      "gates that tell a few equal parts of a loop apart are open or closed in each"},
     {"check kinds",
      "codegen/analysis/given_kinds",
      {},
      nullptr,
-     [](const UOp& u, const Simplifying&) {
+     [](const UOp& u, const AddressContext&) {
        check_given_kinds(u);
        return u;
      },
      "ranges to which the user gave a kind compute what loops compute; others are refused"},
 };
-const PassTable<Simplifying> kAddresses{"addresses", Level::kernel, kSimplifying};
+const PassTable<AddressContext> kAddresses{"addresses", Level::kernel, kAddressPasses};
 
 // ---- from loops to a program
 
 // Opts that were chosen here and do not apply after all are left out, with all behind them.
-UOp split_loops(const UOp& program, const Lowering& context) {
+UOp split_loops(const UOp& program, const LoweringContext& context) {
   Opts opts = opts_of(program);
   for (;;) {
     try {
@@ -153,13 +153,13 @@ UOp split_loops(const UOp& program, const Lowering& context) {
   }
 }
 
-UOp with_chosen_opts(const UOp& program, const Lowering& context) {
+UOp with_chosen_opts(const UOp& program, const LoweringContext& context) {
   const std::optional<uint64_t> seed = random_seed();
   return with_opts(program,
                    seed ? random_opts(program, context.device, *seed) : choose_opts(program, context.device));
 }
 
-UOp without_missing_functions(const UOp& program, const Lowering& context) {
+UOp without_missing_functions(const UOp& program, const LoweringContext& context) {
   const Rules& functions = context.rounding == Rounding::each ? transcendental
                            : context.device.has_exp2          ? transcendental_but_exp2
                                                               : transcendental_fused;
@@ -168,20 +168,20 @@ UOp without_missing_functions(const UOp& program, const Lowering& context) {
 
 // Only where loops were split is there something to tidy up.
 template <UOp (*kRun)(const UOp&)>
-UOp if_split(const UOp& program, const Lowering&) {
+UOp if_split(const UOp& program, const LoweringContext&) {
   return opts_of(program).empty() ? program : kRun(program);
 }
 
 // clang-format off
-const Pass<Lowering> kSplitting[] = {
+const Pass<LoweringContext> kOptPasses[] = {
     {"signs", "codegen/analysis/not_positive", {Need::splittable_loops}, &signs,
-     [](const UOp& u, const Lowering&) { return mark_not_positive(u); },
+     [](const UOp& u, const LoweringContext&) { return mark_not_positive(u); },
      "EXP2 of x less the greatest x is marked: it takes fewer steps"},
     {"near rows", "codegen/memory/near_rows", {Need::splittable_loops, Need::near_memory}, nullptr,
-     [](const UOp& u, const Lowering& c) { return rows_to_near_memory(u, c.device); },
+     [](const UOp& u, const LoweringContext& c) { return rows_to_near_memory(u, c.device); },
      "what costs much (EXP2, LOG2, SIN, COS, POW) and two loops of as many steps need goes through near memory"},
     {"row sums", "codegen/loops/sum_rows", {Need::splittable_loops, Need::near_memory, Need::free_loops}, nullptr,
-     [](const UOp& u, const Lowering& c) { return sum_rows(u, c.device); },
+     [](const UOp& u, const LoweringContext& c) { return sum_rows(u, c.device); },
      "sums across rows that are far apart go along them, and stand in near memory"},
     {"choose opts", "codegen/choose/choose", {Need::splittable_loops, Need::free_choice}, nullptr, with_chosen_opts,
      "the kernel's argument has its opts"},
@@ -194,52 +194,52 @@ const Pass<Lowering> kSplitting[] = {
      if_split<[](const UOp& u) { return simplify_loops(u, {Op::REDUCE}, "merge split loops"); }>,
      "what is packed is read in order"},
 };
-const PassTable<Lowering> kOpts{"opts", Level::kernel, kSplitting};
+const PassTable<LoweringContext> kOpts{"opts", Level::kernel, kOptPasses};
 
-const Pass<Lowering> kLowering[] = {
-    {"expand", "codegen/vector/expand", {}, nullptr, [](const UOp& u, const Lowering&) { return expand(u); },
+const Pass<LoweringContext> kProgramPasses[] = {
+    {"expand", "codegen/vector/expand", {}, nullptr, [](const UOp& u, const LoweringContext&) { return expand(u); },
      "UPCAST and UNROLL are lanes or copies"},
     {"transpose loads", "codegen/vector/transpose_loads", {Need::cores}, &transposed_loads,
-     [](const UOp& u, const Lowering&) { return transpose_loads(u); },
+     [](const UOp& u, const LoweringContext&) { return transpose_loads(u); },
      "squares that are read across lanes are read along memory, and transposed in registers"},
     {"streams", "codegen/memory/stream", {Need::splittable_loops, Need::cached_stores}, &streamed_stores,
-     [](const UOp& u, const Lowering& c) { return mark_streams(u, c.device); },
+     [](const UOp& u, const LoweringContext& c) { return mark_streams(u, c.device); },
      "stores of whole lines are marked to go past the caches, if the kernel's memory is larger than the last of them"},
     {"fetch ahead", "codegen/memory/fetch_ahead", {Need::splittable_loops, Need::cached_stores}, &fetching_loads,
-     [](const UOp& u, const Lowering& c) { return fetch_ahead(u, c.device); },
+     [](const UOp& u, const LoweringContext& c) { return fetch_ahead(u, c.device); },
      "where rows are gone over twice, loads of the second time are marked to fetch the next row"},
     {"workgroups", "codegen/workgroup/workgroups", {Need::workgroups}, &workgroup_indices,
-     [](const UOp& u, const Lowering& c) { return ranges_to_workgroups(u, c.device); },
+     [](const UOp& u, const LoweringContext& c) { return ranges_to_workgroups(u, c.device); },
      "GLOBAL, LOCAL and GROUP_REDUCE ranges are SPECIALs, reduces of threads go through LOCAL memory"},
     {"simplify workgroups", "ir/symbolic/symbolic", {Need::workgroups}, &symbolic, nullptr, "index arithmetic is simple again"},
     {"barriers to loops", "codegen/loops/loops", {Need::cores}, &barriers_to_loops, nullptr,
      "what threads do before a BARRIER is a loop, and what follows is another"},
     {"threads", "codegen/loops/loops", {Need::cores}, &thread_loops,
-     [](const UOp& u, const Lowering& c) { return spread_over_threads(u, c.device); },
+     [](const UOp& u, const LoweringContext& c) { return spread_over_threads(u, c.device); },
      "a GLOBAL loop around all of a kernel is shared by the cores' threads"},
     {"kinds", "codegen/loops/loops", {}, &plain_kinds,
-     [](const UOp& u, const Lowering& c) { return kinds_to_loops(u, c.device); },
+     [](const UOp& u, const LoweringContext& c) { return kinds_to_loops(u, c.device); },
      "what was not expanded, or the device lacks, is a plain loop"},
     {"sums in parts", "codegen/loops/sum_parts", {Need::float_order}, &parted_sums,
-     [](const UOp& u, const Lowering&) { return sums_in_parts(u); },
+     [](const UOp& u, const LoweringContext&) { return sums_in_parts(u); },
      "long sums of floats are sums of as many parts as parts have steps, so that errors grow with the root of the length"},
     {"accumulators", "codegen/loops/accumulate", {}, &accumulators,
-     [](const UOp& u, const Lowering& c) { return reduces_to_accumulators(u, c.rounding); },
+     [](const UOp& u, const LoweringContext& c) { return reduces_to_accumulators(u, c.rounding); },
      "no REDUCE: registers, set before a loop, combined in it, read behind it"},
     {"alternatives", "codegen/memory/addresses", {}, &gates_to_alternatives, nullptr,
      "a gated LOAD has a value for where the gate is closed; what is never stored is gone"},
     {"separate loops", "codegen/loops/separate_loops", {}, nullptr,
-     [](const UOp& u, const Lowering&) { return separate_loops(u); },
+     [](const UOp& u, const LoweringContext&) { return separate_loops(u); },
      "every RANGE has one END and every END one RANGE; accumulations over one range are one loop"},
     {"inner threads", "codegen/loops/separate_loops", {}, &loops_of_threads,
-     [](const UOp& u, const Lowering&) { return inner_threads_to_loops(u); },
+     [](const UOp& u, const LoweringContext&) { return inner_threads_to_loops(u); },
      "a THREAD range is around all of the kernel"},
     {"wide addresses", "codegen/arithmetic/index_dtype", {Need::address_integers}, &addresses_in_64_bits, nullptr,
      "sums that are addresses are int64"},
     {"indices", "codegen/arithmetic/index_dtype", {}, &index_to_integers, nullptr,
      "no dtype index: int32 where bounds allow it, else int64"},
     {"narrow floats", "codegen/arithmetic/narrow_floats", {}, &wide_floats,
-     [](const UOp& u, const Lowering& c) { return narrow_floats_to_wide(u, c.device); },
+     [](const UOp& u, const LoweringContext& c) { return narrow_floats_to_wide(u, c.device); },
      "floats that the device does not compute with are bits in memory and float32 in registers"},
     {"transcendental", "codegen/arithmetic/transcendental", {}, &transcendental, without_missing_functions,
      "EXP2, LOG2, SIN, COS and POW of float32 are arithmetic; so are the first four of float64, with fused multiply-adds; "
@@ -248,12 +248,12 @@ const Pass<Lowering> kLowering[] = {
      "no op that means something else, or nothing, in hardware"},
 };
 // clang-format on
-const PassTable<Lowering> kProgram{"program", std::nullopt, kLowering};
+const PassTable<LoweringContext> kProgram{"program", std::nullopt, kProgramPasses};
 
 // A kernel as loops, and what the passes that follow may do with it.
 struct Loop {
   UOp program;
-  Lowering context;
+  LoweringContext context;
 };
 
 // These questions are about the loops as they were scheduled. Near memory that passes of `opts` add
@@ -263,14 +263,14 @@ Loop to_loops(const UOp& kernel, const DeviceSpec& device, OptChoice choice) {
     throw Error(fmt::format("code is generated from kernels, SINKs; given {}", name(kernel.op())));
   check_boundary(kernel, Level::kernel, "schedule");
   refuse_what_the_device_lacks(kernel, device);
-  UOp program = run_passes(kAddresses, kernel, Simplifying{});
+  UOp program = run_passes(kAddresses, kernel, AddressContext{});
   const bool in_order = device.has_workgroups() && !must_be_in_order(program).empty();
   const std::string untouchable = not_optimisable(program);
   const Opts opts = given_opts(kernel, choice);
   if (!opts.empty() && !untouchable.empty())
     throw Error(fmt::format("{} does not apply: {}", opts[0].text(), untouchable));
   const bool optimised = choice != OptChoice::given && !env::NOOPT();
-  Lowering context{.device = in_order ? device.one_thread() : device};
+  LoweringContext context{.device = in_order ? device.one_thread() : device};
   context.met = needs_met(context.device);
   context.met.set(Need::splittable_loops, optimised && untouchable.empty());
   context.met.set(Need::free_loops, choice == OptChoice::searched || opts.empty());
@@ -293,13 +293,13 @@ UOp with_opts(const UOp& kernel, const Opts& opts) {
 
 std::vector<PassInfo> lowering_passes() {
   std::vector<PassInfo> all = passes_of(kAddresses);
-  for (const PassTable<Lowering>& table : {kOpts, kProgram})
+  for (const PassTable<LoweringContext>& table : {kOpts, kProgram})
     for (const PassInfo& p : passes_of(table)) all.push_back(p);
   return all;
 }
 
 UOp lower_until(const UOp& kernel, const DeviceSpec& device, std::string_view last, OptChoice choice) {
-  if (pass_named(kAddresses, last)) return run_passes(kAddresses, kernel, Simplifying{}, last);
+  if (pass_named(kAddresses, last)) return run_passes(kAddresses, kernel, AddressContext{}, last);
   const auto [loops, context] = to_loops(kernel, device, choice);
   const UOp split = run_passes(kOpts, loops, context, last);
   return pass_named(kOpts, last) ? split : run_passes(kProgram, split, context, last);
@@ -307,9 +307,9 @@ UOp lower_until(const UOp& kernel, const DeviceSpec& device, std::string_view la
 
 UOp lower_by(std::string_view name, const UOp& graph, const DeviceSpec& device) {
   if (const auto* pass = pass_named(kAddresses, name))
-    return run_pass(kAddresses, *pass, graph, Simplifying{});
-  const Lowering context{.device = device, .rounding = device.has_fma ? Rounding::fused : Rounding::each};
-  for (const PassTable<Lowering>& table : {kOpts, kProgram})
+    return run_pass(kAddresses, *pass, graph, AddressContext{});
+  const LoweringContext context{.device = device, .rounding = device.has_fma ? Rounding::fused : Rounding::each};
+  for (const PassTable<LoweringContext>& table : {kOpts, kProgram})
     if (const auto* pass = pass_named(table, name)) return run_pass(table, *pass, graph, context);
   throw Error(fmt::format("there is no pass \"{}\"", name));
 }
@@ -329,7 +329,7 @@ UOp lower_to_program(const UOp& kernel, const DeviceSpec& device, OptChoice choi
 }
 
 void check_given(const UOp& kernel, const DeviceSpec& device) {
-  const UOp program = run_passes(kAddresses, kernel, Simplifying{});
+  const UOp program = run_passes(kAddresses, kernel, AddressContext{});
   const Opts opts = given_opts(kernel, OptChoice::given);
   if (opts.empty()) return;
   if (const std::string untouchable = not_optimisable(program); !untouchable.empty())

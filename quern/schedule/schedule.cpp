@@ -29,14 +29,14 @@ namespace quern {
 namespace {
 
 // What the passes may ask for, before anything is planned.
-struct Preparing {
+struct TensorContext {
   const SpecOf& spec_of;
   UOps* called;  // receives the bodies of functions that are programs of their own
   Needs met = {};
 };
 
 // The same in a round: what is planned for the graph as it is now.
-struct Round {
+struct RoundContext {
   const SpecOf& spec_of;
   const Plan& plan;
   Needs met = {};
@@ -45,47 +45,47 @@ struct Round {
 const Rules simplification = [] { return symbolic + reduce_collapse + stage_folding; };
 
 // clang-format off
-const Pass<Preparing> kPreparing[] = {
+const Pass<TensorContext> kTensorPasses[] = {
     {"functions", "schedule/canonicalise/functions", {}, &resolved_functions,
-     [](const UOp& u, const Preparing& c) {
+     [](const UOp& u, const TensorContext& c) {
        WithoutFunctions result = resolve_functions(u);
        *c.called = std::move(result.bodies);
        return result.sink;
      },
      "a call is the function's body, or a step of its own"},
     {"puts", "schedule/canonicalise/put", {}, &puts_by_kernels,
-     [](const UOp& u, const Preparing& c) { return put_by_kernels(u, c.spec_of); },
+     [](const UOp& u, const TensorContext& c) { return put_by_kernels(u, c.spec_of); },
      "what is put into places is put there by a kernel, in the order of the source"},
-    {"devices", "schedule/devices/multi", {}, nullptr, [](const UOp& u, const Preparing&) { return expand_devices(u); },
+    {"devices", "schedule/devices/multi", {}, nullptr, [](const UOp& u, const TensorContext&) { return expand_devices(u); },
      "kernels are over the part of each device; what devices exchange are copies"},
     {"canonical", "schedule/canonicalise/early", {}, &early_rewrites, nullptr,
      "no tuples, no copies of constants, no stores of nothing, no tensors of size 0, no reshapes of reshapes; "
      "large reduces are two"},
 };
-const PassTable<Preparing> kTensors{"tensors", Level::tensor, kPreparing};
+const PassTable<TensorContext> kTensors{"tensors", Level::tensor, kTensorPasses};
 
-const Pass<Round> kRound[] = {
-    {"ranges", "schedule/ranges/ranges", {}, nullptr, [](const UOp&, const Round& c) { return to_ranges(c.plan); },
+const Pass<RoundContext> kLoopPasses[] = {
+    {"ranges", "schedule/ranges/ranges", {}, nullptr, [](const UOp&, const RoundContext& c) { return to_ranges(c.plan); },
      "movement ops are index arithmetic on loops; what the plan materialises is a STAGE"},
     {"simplify loops", "schedule/ranges/collapse", {}, &simplification, nullptr,
      "reduces that need no loop have none (`arange`, one-hot sums, counts); values that turned out cheap have no STAGE"},
     {"buffer limit", "schedule/ranges/limit", {}, nullptr,
-     [](const UOp& u, const Round& c) { return limit_buffers(u, c.spec_of); },
+     [](const UOp& u, const RoundContext& c) { return limit_buffers(u, c.spec_of); },
      "no kernel has more buffers than the device allows"},
-    {"memory", "schedule/ranges/stages", {}, &memory_of_stages, [](const UOp& u, const Round&) { return stages_to_stores(u); },
+    {"memory", "schedule/ranges/stages", {}, &memory_of_stages, [](const UOp& u, const RoundContext&) { return stages_to_stores(u); },
      "a STAGE is a store into a buffer, or into LOCAL memory with a barrier"},
 };
-const PassTable<Round> kLoops{"loops", std::nullopt, kRound};
+const PassTable<RoundContext> kLoops{"loops", std::nullopt, kLoopPasses};
 
-const Pass<Round> kJoin[] = {
+const Pass<RoundContext> kKernelPasses[] = {
     {"forward values", "schedule/kernels/forward", {}, nullptr,
-     [](const UOp& u, const Round& c) { return forward_values(u, c.spec_of); },
+     [](const UOp& u, const RoundContext& c) { return forward_values(u, c.spec_of); },
      "what one kernel stores and another reads at the same place is computed by both"},
     {"merge outputs", "schedule/kernels/merge", {}, nullptr,
-     [](const UOp& u, const Round& c) { return merge_outputs(u, c.spec_of); },
+     [](const UOp& u, const RoundContext& c) { return merge_outputs(u, c.spec_of); },
      "stores in the same loops that read the same memory are one kernel"},
 };
-const PassTable<Round> kKernels{"kernels", std::nullopt, kJoin};
+const PassTable<RoundContext> kKernels{"kernels", std::nullopt, kKernelPasses};
 // clang-format on
 
 // Copies of old contents are added until the kernels can be put in order. Copies of all that is overwritten
@@ -141,17 +141,17 @@ bool may_be_illegal(const UOp& sink) {
 
 std::vector<PassInfo> scheduling_passes() {
   std::vector<PassInfo> all = passes_of(kTensors);
-  for (const PassTable<Round>& table : {kLoops, kKernels})
+  for (const PassTable<RoundContext>& table : {kLoops, kKernels})
     for (const PassInfo& p : passes_of(table)) all.push_back(p);
   return all;
 }
 
 UOp schedule_until(const UOp& sink, const SpecOf& spec_of, std::string_view last) {
   UOps called;
-  const UOp graph = run_passes(kTensors, sink, Preparing{spec_of, &called}, last);
+  const UOp graph = run_passes(kTensors, sink, TensorContext{spec_of, &called}, last);
   if (pass_named(kTensors, last)) return graph;
   const Plan plan(graph, spec_of);
-  const Round round{spec_of, plan};
+  const RoundContext round{spec_of, plan};
   const UOp loops = run_passes(kLoops, graph, round, last);
   return pass_named(kLoops, last) ? loops : run_passes(kKernels, loops, round, last);
 }
@@ -159,12 +159,12 @@ UOp schedule_until(const UOp& sink, const SpecOf& spec_of, std::string_view last
 UOp schedule_by(std::string_view name, const UOp& graph, const SpecOf& spec_of) {
   UOps called;
   if (const auto* pass = pass_named(kTensors, name))
-    return run_pass(kTensors, *pass, graph, Preparing{spec_of, &called});
-  const bool is_planned = name == kRound[0].name;  // the others find all they need in the graph
+    return run_pass(kTensors, *pass, graph, TensorContext{spec_of, &called});
+  const bool is_planned = name == kLoopPasses[0].name;  // the others find all they need in the graph
   const Plan plan(is_planned ? graph : UOp::sink({}), spec_of);
-  for (const PassTable<Round>& table : {kLoops, kKernels})
+  for (const PassTable<RoundContext>& table : {kLoops, kKernels})
     if (const auto* pass = pass_named(table, name))
-      return run_pass(table, *pass, graph, Round{spec_of, plan});
+      return run_pass(table, *pass, graph, RoundContext{spec_of, plan});
   throw Error(fmt::format("there is no pass \"{}\"", name));
 }
 
@@ -172,14 +172,14 @@ Schedule make_schedule(const UOp& sink, const SpecOf& spec_of) {
   if (may_be_illegal(sink)) check(sink, Level::tensor);
   check_boundary(sink, Level::tensor, "tensors");
   UOps called;
-  UOp graph = run_passes(kTensors, sink, Preparing{spec_of, &called});
+  UOp graph = run_passes(kTensors, sink, TensorContext{spec_of, &called});
   for (int round = 0; round < kMostRounds; round++) {
     const Plan plan(graph, spec_of);
     if (const UOps hazards = hazards_of(plan); !hazards.empty()) {
       graph = with_values_first(graph, hazards);
       continue;
     }
-    const Round context{spec_of, plan};
+    const RoundContext context{spec_of, plan};
     const UOp loops = run_passes(kLoops, graph, context);
     // kernels cut out, in the order in which they run; those that stay apart if joined ones have no order
     Steps split = split_into_kernels(run_passes(kKernels, loops, context));
