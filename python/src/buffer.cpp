@@ -1,10 +1,10 @@
 // Buffer: memory of a device, without a shape.
+#include "quern/runtime/buffer.h"
 #include "python/src/arrays.h"
 #include "python/src/uop.h"
 #include "quern/engine/host.h"
 #include "quern/engine/realize/recording.h"
 #include "quern/ir/shape/sharding.h"
-#include "quern/runtime/buffer.h"
 #include "quern/schedule/facts/memory_view.h"
 
 namespace quern::python {
@@ -145,12 +145,9 @@ void bind_buffer(nb::module_& m) {
   buffer.def_prop_ro(
       "device", [](const Memory& b) { return path_object(b.buffer->device().name()); },
       "The name of its device.");
-  buffer.def_prop_ro(
-      "size", [](const Memory& b) { return b.buffer->elements(); }, "The number of elements.");
-  buffer.def_prop_ro(
-      "dtype", [](const Memory& b) { return b.buffer->dtype(); }, "The type of the elements.");
-  buffer.def_prop_ro(
-      "nbytes", [](const Memory& b) { return b.buffer->bytes(); }, "Bytes of all elements.");
+  buffer.def_prop_ro("size", [](const Memory& b) { return b.buffer->elements(); }, "The number of elements.");
+  buffer.def_prop_ro("dtype", [](const Memory& b) { return b.buffer->dtype(); }, "The type of the elements.");
+  buffer.def_prop_ro("nbytes", [](const Memory& b) { return b.buffer->bytes(); }, "Bytes of all elements.");
   for (const char* name : {"allocate", "ensure_allocated"})
     buffer.def(
         name,

@@ -39,11 +39,11 @@ std::string text(nb::handle h, const char* expected);  // in UTF-8
 std::string path(nb::handle h);                        // of a file, as open() takes it
 nb::str path_object(const std::string& path);          // and back
 Dim dim(nb::handle h);
-Tensor tensor_of_node(const UOp& node);                                       // of a size: its value
-Shape shape(nb::handle h);                                                    // a size or several
-Shape shape_of_args(const nb::args& args);                                    // f(2, 3) or f((2, 3))
-IntList int_list(nb::handle h);                                               // None: not given
-nb::object the_object(const UOp& node);                                       // that stands for it; or none
+Tensor tensor_of_node(const UOp& node);     // of a size: its value
+Shape shape(nb::handle h);                  // a size or several
+Shape shape_of_args(const nb::args& args);  // f(2, 3) or f((2, 3))
+IntList int_list(nb::handle h);             // None: not given
+nb::object the_object(const UOp& node);     // that stands for it; or none
 void remember_object(const UOp& node, nb::handle object);
 const DType* the_scalar(DType dtype);                                         // one for each; none of vectors
 DType dtype(nb::handle h);                                                    // a DType, or its name

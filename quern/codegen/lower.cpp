@@ -308,7 +308,8 @@ UOp lower_until(const UOp& kernel, const DeviceSpec& device, std::string_view la
 UOp lower_by(std::string_view name, const UOp& graph, const DeviceSpec& device) {
   if (const auto* pass = pass_named(kAddresses, name))
     return run_pass(kAddresses, *pass, graph, AddressContext{});
-  const LoweringContext context{.device = device, .rounding = device.has_fma ? Rounding::fused : Rounding::each};
+  const LoweringContext context{.device = device,
+                                .rounding = device.has_fma ? Rounding::fused : Rounding::each};
   for (const PassTable<LoweringContext>& table : {kOpts, kProgram})
     if (const auto* pass = pass_named(table, name)) return run_pass(table, *pass, graph, context);
   throw Error(fmt::format("there is no pass \"{}\"", name));

@@ -21,8 +21,8 @@ std::vector<OpCase> all_op_cases();
 
 using RunKernel = std::function<void(const UOp& kernel, std::span<const Argument> arguments)>;
 
-// The first difference, or nothing. EXP2, LOG2, SIN and COS of float32 and narrower types, and POW of float32,
-// may be off by one unit in the last place.
+// The first difference, or nothing. EXP2, LOG2, SIN and COS of float32 and narrower types, and POW of
+// float32, may be off by one unit in the last place.
 std::string difference_from_eval(const OpCase& what, std::mt19937_64& random, size_t values,
                                  const RunKernel& run);
 

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <unordered_map>
 
-
 namespace quern {
 namespace {
 

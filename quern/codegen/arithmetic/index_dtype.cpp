@@ -34,9 +34,9 @@ DType pointer_like(DType pointer, DType to) {
 
 // Is it an index, or made from one?
 bool concerns_index(const UOp& u) {
-  return !u.dtype().is_ptr() &&
-         (u.dtype().is_index() ||
-          std::ranges::any_of(u.src(), [](const UOp& s) { return s.dtype().is_index(); }));
+  return !u.dtype().is_ptr() && (u.dtype().is_index() || std::ranges::any_of(u.src(), [](const UOp& s) {
+                                   return s.dtype().is_index();
+                                 }));
 }
 
 UOp pointer_to_integers(const UOp& u, Sources now) {

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <unordered_map>
 
-
 namespace quern {
 namespace {
 
@@ -162,8 +161,8 @@ class Widening {
   // Is it a value of such a type, or made from one?
   bool concerns(const UOp& u) const {
     return !u.dtype().is_ptr() && (is_narrow(u.dtype()) || std::ranges::any_of(u.src(), [&](const UOp& s) {
-             return is_narrow(s.dtype());
-           }));
+                                     return is_narrow(s.dtype());
+                                   }));
   }
 
   // Registers hold values as they are computed with, memory holds bits.

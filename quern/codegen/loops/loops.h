@@ -19,8 +19,8 @@ namespace quern {
 //   SINK(END(STORE(INDEX(PARAM(; 0):float32*[128], %0), %1), r0, r1))
 UOp cut_at_divisions(const UOp& program);
 
-// So does a loop of which gates tell a few equal parts apart, as the halves of what two tensors were joined to:
-// in each part they are open or closed.
+// So does a loop of which gates tell a few equal parts apart, as the halves of what two tensors were joined
+// to: in each part they are open or closed.
 //
 // Pass "cut at gates":
 //   %x = where(r0[64] < 32, LOAD(INDEX(PARAM(; 1):float32*[32], r0 % 32)), 1.0)

@@ -74,9 +74,8 @@ UOp load_alone(const UOp& u, Sources now) {
   const UOp& index = index_of_address(now[1].src(0));
   if (!has_gate(index)) return {};
   const UOps loaded = terms_of(gate_of(index));
-  const bool implied = std::ranges::all_of(terms_of(now[0]), [&](const UOp& term) {
-    return std::ranges::find(loaded, term) != loaded.end();
-  });
+  const bool implied = std::ranges::all_of(
+      terms_of(now[0]), [&](const UOp& term) { return std::ranges::find(loaded, term) != loaded.end(); });
   return implied ? now[1] : UOp();
 }
 

@@ -44,9 +44,8 @@ UOp barrier_of_parts(const Spreading& s, const UOp& u, Sources sources) {
   if (!s.at_barrier || !is_open(u, s.range)) return {};
   UOps now;
   for (size_t i = 0; i < sources.size(); i++)
-    now.push_back(is_open(u.src(i), s.range)
-                      ? UOp::make(Op::END, dtypes::void_, {sources[i], s.at_barrier})
-                      : sources[i]);
+    now.push_back(is_open(u.src(i), s.range) ? UOp::make(Op::END, dtypes::void_, {sources[i], s.at_barrier})
+                                             : sources[i]);
   return u.with_src(now);
 }
 

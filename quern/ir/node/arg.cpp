@@ -63,9 +63,9 @@ auto with_box_type(ArgKind kind, F f) {
   }
 }
 
-constexpr const char* kKindNames[] = {"none",     "constant", "integer", "integers", "text",   "texts",
-                                      "variable", "range",    "reduce",  "stage",    "kernel", "function",
-                                      "hints"};
+constexpr const char* kKindNames[] = {"none",   "constant", "integer", "integers", "text",
+                                      "texts",  "variable", "range",   "reduce",   "stage",
+                                      "kernel", "function", "hints"};
 
 }  // namespace
 

@@ -115,8 +115,8 @@ struct Hints {
         Field{"not_positive", &Hints::not_positive}, Field{"by_library", &Hints::by_library},
         Field{"steps_do_not_meet", &Hints::steps_do_not_meet}, Field{"prefetch", &Hints::prefetch},
         Field{"body", &Hints::body}, Field{"reason", &Hints::reason},
-        Field{"convolution", &Hints::convolution}, Field{"picked", &Hints::picked},
-        Field{"put", &Hints::put}, Field{"custom_gradient", &Hints::custom_gradient});
+        Field{"convolution", &Hints::convolution}, Field{"picked", &Hints::picked}, Field{"put", &Hints::put},
+        Field{"custom_gradient", &Hints::custom_gradient});
   }
 };
 

@@ -54,9 +54,7 @@ inline bool is_rare(const UOp& u) { return u.op() == Op::WHERE && u.hints().rare
 std::unordered_map<UOp, UOps> rare_parts(const LinearProgram& program);
 
 // How far behind a LOAD lies what is read soon; 0: nothing is known of it.
-inline int64_t fetched_ahead(const UOp& load) {
-  return load.op() == Op::LOAD ? load.hints().prefetch : 0;
-}
+inline int64_t fetched_ahead(const UOp& load) { return load.op() == Op::LOAD ? load.hints().prefetch : 0; }
 
 // Of an INDEX: has it a gate, which, and the index where it is open.
 inline bool has_gate(const UOp& index) {

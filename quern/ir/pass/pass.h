@@ -25,8 +25,8 @@ struct Pass {
   std::string_view name;
   std::string_view file;  // under quern/
   Needs needs;
-  // Either rules, which are applied until none applies, or once where they are made for that (Order::once), or
-  // a function. With both the function applies the rules.
+  // Either rules, which are applied until none applies, or once where they are made for that (Order::once),
+  // or a function. With both the function applies the rules.
   const Rules* rules = nullptr;
   UOp (*run)(const UOp&, const Context&) = nullptr;
   std::string_view result;  // what holds afterwards, for the documentation

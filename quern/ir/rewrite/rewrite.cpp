@@ -240,8 +240,7 @@ UOp rewrite_once(const UOp& root, const Rules& rules, Context context, const Rew
 template <bool Observed>
 UOp rewrite(const UOp& root, const Rules& rules, Context context, const RewriteOptions& options,
             Observation* observation) {
-  if (options.order == Order::once)
-    return rewrite_once<Observed>(root, rules, context, options, observation);
+  if (options.order == Order::once) return rewrite_once<Observed>(root, rules, context, options, observation);
   return Rewrite<Observed>(root, rules, context, options, observation).run();
 }
 

@@ -50,10 +50,9 @@ template <>
 inline constexpr FieldType kFieldType<AddrSpace> = FieldType::address_space;
 
 // By ArgKind.
-inline constexpr std::array<std::string_view, 13> kKindNames = {"none",   "constant", "integer",  "integers",
-                                                                "text",   "texts",    "variable", "range",
-                                                                "reduce", "stage",    "kernel",   "function",
-                                                                "hints"};
+inline constexpr std::array<std::string_view, 13> kKindNames = {
+    "none",  "constant", "integer", "integers", "text",     "texts", "variable",
+    "range", "reduce",   "stage",   "kernel",   "function", "hints"};
 
 // Calls f with a default value of the type that an argument of this kind holds. Not for None.
 template <class F>

@@ -73,9 +73,8 @@ RuleFunction rule_function(F f, UOp (*)(C&, A...)) {
 // Those that take a node as it was, and its sources as they are now.
 template <class F>
 RuleFunction rule_function(F f, UOp (*)(const UOp&, Sources)) {
-  return {.call = {}, .rebuild = [f = std::move(f)](const UOp& node, Sources now, void*) {
-            return f(node, now);
-          }};
+  return {.call = {},
+          .rebuild = [f = std::move(f)](const UOp& node, Sources now, void*) { return f(node, now); }};
 }
 template <class F, class C>
 RuleFunction rule_function(F f, UOp (*)(C&, const UOp&, Sources)) {
@@ -182,8 +181,7 @@ class Rules {
   }
   // The same with sources that the node did not have so far, for rules that take them.
   Step apply(const UOp& node, Sources now, Context context) const;
-  Step apply_observed(const UOp& node, Sources now, Context context,
-                      detail::AttemptObserver& observer) const;
+  Step apply_observed(const UOp& node, Sources now, Context context, detail::AttemptObserver& observer) const;
 
  private:
   const detail::CompiledRules& compiled() const;

@@ -11,9 +11,9 @@
 namespace quern {
 namespace {
 
-constexpr std::string_view kKeywords[] = {"none",     "const", "int",    "ints",  "text",   "texts",
-                                          "variable", "range", "reduce", "stage", "kernel", "function",
-                                          "hints"};
+constexpr std::string_view kKeywords[] = {"none",   "const",    "int",   "ints",   "text",
+                                          "texts",  "variable", "range", "reduce", "stage",
+                                          "kernel", "function", "hints"};
 static_assert(std::size(kKeywords) == static_cast<int>(ArgKind::Hints) + 1);
 
 std::string_view keyword(ArgKind kind) { return kKeywords[static_cast<int>(kind)]; }

@@ -143,8 +143,8 @@ class ClProgram : public Program {
     for (const UOp& p : kernel_.text().params) {
       const int64_t slot = p.arg().integer();
       const DType element = p.dtype().base();
-      params_.push_back({slot, p.dtype().size(), element.bytes(), written.contains(slot),
-                         std::string(element.name())});
+      params_.push_back(
+          {slot, p.dtype().size(), element.bytes(), written.contains(slot), std::string(element.name())});
     }
   }
 

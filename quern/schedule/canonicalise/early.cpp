@@ -196,7 +196,8 @@ UOp with_old_contents_copied(const UOp& sink, const UOps& memory) {
     as_memory.emplace(u, is_movement(u.op()) || u.op() == Op::AFTER ? u.with_src(places) : value);
     const bool copied = overwritten.contains(u);
     as_value.emplace(
-        u, copied ? contiguous(value).with_hint(&Hints::reason, "it is read after it is overwritten") : value);
+        u,
+        copied ? contiguous(value).with_hint(&Hints::reason, "it is read after it is overwritten") : value);
   }
   return *as_value.find(sink);
 }

@@ -111,9 +111,8 @@ UOp memory_of_stage(Stores& stores, const UOp& u, Sources now) {
   for (const UOp& s : now.subspan(1))
     if (s.op() == Op::RANGE) ranges.push_back(s);
   const UOp place = flat_index(now.subspan(1), shape);
-  UOp effect =
-      UOp::make(Op::STORE, dtypes::void_, {UOp::make(Op::INDEX, u.dtype(), {memory, place}), now[0]},
-                arg.opts.empty() ? Arg() : Arg(arg.opts), Hints{.reason = arg.reason});
+  UOp effect = UOp::make(Op::STORE, dtypes::void_, {UOp::make(Op::INDEX, u.dtype(), {memory, place}), now[0]},
+                         arg.opts.empty() ? Arg() : Arg(arg.opts), Hints{.reason = arg.reason});
   if (!ranges.empty()) {
     UOps closed{effect};
     closed.insert(closed.end(), ranges.begin(), ranges.end());

@@ -166,7 +166,7 @@ class Tensor {
   Tensor reshape_as(const Tensor& other) const { return reshape(other.shape()); }
   std::vector<Tensor> unbind(int64_t axis = 0) const;  // the parts along an axis, without it
   Tensor narrow(int64_t axis, int64_t start, int64_t length) const;
-  Tensor select(int64_t axis, int64_t index) const;  // what is at one place of an axis, without it
+  Tensor select(int64_t axis, int64_t index) const;          // what is at one place of an axis, without it
   static Tensor hstack(const std::vector<Tensor>& tensors);  // behind each other along the second axis
   static Tensor vstack(const std::vector<Tensor>& tensors);  // or the first; vectors are rows
   Tensor pixel_shuffle(int64_t factor) const;                // (c f f, h, w) as (c, h f, w f)

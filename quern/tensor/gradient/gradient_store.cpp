@@ -75,8 +75,7 @@ size_t argument_of_call(const UOp& after, const UOp& call) {
 
 bool overwrites_all(const UOp& after, const UOp& store) {
   const std::optional<UOps> path = steps_to(after, store);
-  return path &&
-         std::ranges::all_of(*path, [](const UOp& step) { return kOneToOne.contains(step.op()); });
+  return path && std::ranges::all_of(*path, [](const UOp& step) { return kOneToOne.contains(step.op()); });
 }
 
 UOp gradient_of_stored(const UOp& after, const UOp& store, const UOp& gradient) {

@@ -98,9 +98,7 @@ std::vector<Tensor> run_loops(const std::string& name, const std::vector<KernelO
   return results;
 }
 
-Tensor in_order(const char* who, const Tensor& x) {
-  return is_in_order(x.uop()) ? x : in_new_memory(who, x);
-}
+Tensor in_order(const char* who, const Tensor& x) { return is_in_order(x.uop()) ? x : in_new_memory(who, x); }
 
 bool can_run_loops(const Tensor& x) {
   const UOp value = x.uop();

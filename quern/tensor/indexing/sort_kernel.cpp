@@ -187,9 +187,9 @@ UOp move_by_digit(const UOps& memory, const Rows& rows, const RowParts& parts, i
   const UOp counts = build.registers(dtypes::int32, kDigits);
   const RowPart part(build, rows, parts);
   const UOp value = build.loop(kDigits);
-  const UOp loaded = ended(write(seen_after(counts, {part.loop, value}), value,
-                                 read(begins, part.counter(value, parts))),
-                           {value});
+  const UOp loaded =
+      ended(write(seen_after(counts, {part.loop, value}), value, read(begins, part.counter(value, parts))),
+            {value});
   const UOp i = build.loop(part.size), now = seen_after(counts, {loaded, i});
   const UOp place = part.first + i, from = part.row * rows.n + place, key = read(keys, from);
   const UOp slot = digit_of(key, UOp::index(shift)), next = read(now, slot);
@@ -208,9 +208,8 @@ Tensor places_sorted_in_parts(const SortKeys& given, const Rows& rows, DType ind
     const Tensor counts =
         run_loops("count_digits", {{dtypes::int32, parts.counts(rows)}}, {keys},
                   [&](const UOps& memory) { return count_digits(memory, rows, parts, shift); })[0];
-    const Tensor begins =
-        run_loops("begin_digits", {{dtypes::int32, parts.counts(rows)}}, {counts},
-                  [&](const UOps& memory) { return begin_digits(memory, rows, parts); })[0];
+    const Tensor begins = run_loops("begin_digits", {{dtypes::int32, parts.counts(rows)}}, {counts},
+                                    [&](const UOps& memory) { return begin_digits(memory, rows, parts); })[0];
     std::vector<KernelOutput> outputs{{is_last ? index : dtypes::int32, keys.shape()}};
     std::vector<Tensor> inputs{begins, keys};
     if (!is_last) outputs.push_back({keys.dtype(), keys.shape()});

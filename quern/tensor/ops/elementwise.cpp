@@ -195,7 +195,7 @@ Tensor float_floordiv(const Tensor& x, const Tensor& y, const Rounds& /*rounds*/
   const Division d = divided(x, y, x);
   const Tensor zero = like(x, 0), one = like(x, 1), differ = x.lt(0) ^ y.lt(0), ratio = apply(Op::FDIV, x, y);
   const Tensor finite = if_else(ratio.abs().ge(is_double(x) ? 0x1p53 : 0x1p24), apply(Op::TRUNC, ratio),
-                               d.quotient - if_else(differ & d.rest.ne(0), one, zero));
+                                d.quotient - if_else(differ & d.rest.ne(0), one, zero));
   const Tensor beyond = if_else(differ & x.ne(0), one.neg(), zero);
   return if_else(y.eq(0) | x.isfinite().logical_not(), ratio, if_else(is_infinite(y), beyond, finite));
 }
@@ -272,7 +272,7 @@ Tensor Tensor::where(const Operand& yes, const Operand& no) const {
   const Shape shape = detail::broadcast_shape("where", {*this, x, y});
   detail::check_same_device("where", {*this, x, y});
   return if_else(detail::broadcast_to("where", *this, shape), detail::broadcast_to("where", x, shape),
-                detail::broadcast_to("where", y, shape));
+                 detail::broadcast_to("where", y, shape));
 }
 
 Tensor Tensor::lerp(const Tensor& end, const Operand& weight) const {

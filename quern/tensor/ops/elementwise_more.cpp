@@ -77,7 +77,7 @@ Tensor Tensor::nan_to_num(double nan, std::optional<double> posinf, std::optiona
   const Tensor numbers = if_else(isnan(), like(*this, nan), *this);
   const Tensor infinite = isinf();
   return if_else(infinite & gt(0), like(*this, posinf.value_or(top)),
-                if_else(infinite & lt(0), like(*this, neginf.value_or(-top)), numbers));
+                 if_else(infinite & lt(0), like(*this, neginf.value_or(-top)), numbers));
 }
 
 Tensor Tensor::logit(std::optional<double> eps) const {

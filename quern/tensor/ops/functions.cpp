@@ -25,7 +25,7 @@ using Function = std::function<Tensor(const Tensor&)>;
 Tensor piecewise(const Tensor& condition, const Tensor& x, double safe_near, const Function& near,
                  double safe_far, const Function& far) {
   return if_else(condition, near(if_else(condition, x, like(x, safe_near))),
-                far(if_else(condition, like(x, safe_far), x)));
+                 far(if_else(condition, like(x, safe_far), x)));
 }
 
 // |x| with the gradient 1 at 0. (abs() has 0 there.)
@@ -237,7 +237,7 @@ Tensor float_erf(const Tensor& x) {
   const Tensor size = size_of(x), small = size.lt(1), inner = if_else(small, x, like(x, 0));
   const Tensor p = polynomial(if_else(size.gt(4), like(x, 4), size), far);
   return if_else(small, inner * polynomial(inner * inner, near),
-                with_sign_of(x, 1 - apply(Op::EXP2, if_else(p.gt(0), like(x, 0), p))));
+                 with_sign_of(x, 1 - apply(Op::EXP2, if_else(p.gt(0), like(x, 0), p))));
 }
 
 // The angle of (x, y), from the quotient of the smaller by the larger size, which is at most 1.
@@ -264,7 +264,7 @@ Tensor float_hypot(const Tensor& x, const Tensor& y) {
   const Tensor infinite =
       a.eq(std::numeric_limits<double>::infinity()) | b.eq(std::numeric_limits<double>::infinity());
   return if_else(infinite, like(x, std::numeric_limits<double>::infinity()),
-                if_else(x.isnan() | y.isnan(), x + y, large * (ratio * ratio + 1).sqrt()));
+                 if_else(x.isnan() | y.isnan(), x + y, large * (ratio * ratio + 1).sqrt()));
 }
 
 // f of two operands as floats; types narrower than float32 are computed in float32.

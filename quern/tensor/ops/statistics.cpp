@@ -115,7 +115,7 @@ Tensor Tensor::quantile(const Operand& q, std::optional<int64_t> axis, bool keep
   // A NaN is last in order, and makes all quantiles NaN.
   auto between = [&](const Tensor& low, const Tensor& high, const Operand& weight) {
     return detail::if_else(greatest.isnan().expand(low.shape()), greatest.expand(low.shape()),
-                          low.lerp(high, weight));
+                           low.lerp(high, weight));
   };
   if (!q.is_tensor()) {
     const double number = q.constant(dtypes::float64).value().as_float();

@@ -14,10 +14,10 @@ constexpr const char* kKinds[] = {"UPCAST", "LOCAL", "GLOBAL", "THREAD"};
 
 // A kernel that stores in each of 8 steps at `place`, which is made of the range r0.
 void check_stores_at(const std::string& place, const char* kind) {
-  const UOp kernel = parse(
-      fmt::format("%x = INDEX(PARAM(; 1):float32*[8], r0[8, {}]):float32\n"
-                  "SINK(END(STORE(INDEX(PARAM(; 0):float32*[8], {}), %x), r0))",
-                  kind, place));
+  const UOp kernel =
+      parse(fmt::format("%x = INDEX(PARAM(; 1):float32*[8], r0[8, {}]):float32\n"
+                        "SINK(END(STORE(INDEX(PARAM(; 0):float32*[8], {}), %x), r0))",
+                        kind, place));
   (void)lower_until(kernel, DeviceSpec{}, "check kinds");
 }
 

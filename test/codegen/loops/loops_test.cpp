@@ -50,18 +50,19 @@ TEST(Loops, LoopsAreCutWhereIndicesAndGatesTakeThemApart) {
 TEST(Loops, LoopsAreNotCutIntoUnequalOrManyOrShortParts) {
   std::vector<float> out(60), in = counting(60);
   const auto loops = [&](const std::string& index) {
-    return count(run_in_line(fmt::format("SINK(END(STORE(INDEX(PARAM(; 0):float32*[60], r0[60]), INDEX(PARAM(; "
-                                         "1):float32*[60], {}):float32), r0))",
-                                         index),
-                             out, in),
-                 Op::RANGE);
+    return count(
+        run_in_line(fmt::format("SINK(END(STORE(INDEX(PARAM(; 0):float32*[60], r0[60]), INDEX(PARAM(; "
+                                "1):float32*[60], {}):float32), r0))",
+                                index),
+                    out, in),
+        Op::RANGE);
   };
   EXPECT_EQ(loops("r0 // 20 + r0 % 20"), 2);
-  EXPECT_EQ(loops("r0 // 7"), 1);                         // 7 does not divide 60
-  EXPECT_EQ(loops("r0 // 2 + r0 % 2"), 1);                // lanes along 2 steps are no lanes
-  EXPECT_EQ(loops("where(r0 < 20, 20 - r0, r0)"), 2);     // a third and the others
-  EXPECT_EQ(loops("where(r0 < 25, 25 - r0, r0)"), 1);     // parts that differ
-  EXPECT_EQ(loops("where(r0 < 10, 10 - r0, r0)"), 1);     // parts that are many
+  EXPECT_EQ(loops("r0 // 7"), 1);                      // 7 does not divide 60
+  EXPECT_EQ(loops("r0 // 2 + r0 % 2"), 1);             // lanes along 2 steps are no lanes
+  EXPECT_EQ(loops("where(r0 < 20, 20 - r0, r0)"), 2);  // a third and the others
+  EXPECT_EQ(loops("where(r0 < 25, 25 - r0, r0)"), 1);  // parts that differ
+  EXPECT_EQ(loops("where(r0 < 10, 10 - r0, r0)"), 1);  // parts that are many
 }
 
 TEST(Loops, AccumulationsOverOneRangeAreOneLoopUnlessOneNeedsTheOther) {

@@ -72,7 +72,7 @@ TEST(SumRows, AnyOptsComputeTheSame) {
   for (const Opts& opts : lists) {
     std::vector<float> out(2048);
     run_floats(lower(with_opts(kernel, opts), two, OptChoice::searched),
-        {{out.data(), out.size()}, {in.data(), in.size()}});
+               {{out.data(), out.size()}, {in.data(), in.size()}});
     ASSERT_EQ(out, want) << to_text(opts);
   }
 }

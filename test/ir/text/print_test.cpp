@@ -77,17 +77,15 @@ INSTANTIATE_TEST_SUITE_P(
                       "GROUP(; texts [\"a\\nb\", \"\\x00\\\"\"])", "SPECIAL(16; \"gidx0\")", "NOOP()",
                       "NOOP():float32"));
 
-INSTANTIATE_TEST_SUITE_P(Tags, PrintGolden,
-                         ::testing::Values("NOOP()@word", "NOOP()@\"two words\"", "NOOP()@\"reduce\"",
-                                           "NOOP()@-3", "NOOP()@[1, 2]", "NOOP()@[]", "NOOP()@texts [\"a\"]",
-                                           "NOOP()@const float 0.5", "NOOP()@const bool true",
-                                           "NOOP()@const invalid", "NOOP()@const int -3",
-                                           "NOOP()@reduce {op: MUL}", "NOOP()@range {id: 3, kind: WARP}",
-                                           "NOOP()@variable {name: \"n\", max: 3}",
-                                           "NOOP()@stage {device: [\"CPU\"]}", "NOOP()@kernel {}",
-                                           "NOOP()@function {}", "NOOP()@\"hints\"", "NOOP()@{}",
-                                           "NOOP()@{stream: true, prefetch: -64}",
-                                           "NOOP()@{reason: \"two words\", put: [1, 2]}"));
+INSTANTIATE_TEST_SUITE_P(
+    Tags, PrintGolden,
+    ::testing::Values("NOOP()@word", "NOOP()@\"two words\"", "NOOP()@\"reduce\"", "NOOP()@-3",
+                      "NOOP()@[1, 2]", "NOOP()@[]", "NOOP()@texts [\"a\"]", "NOOP()@const float 0.5",
+                      "NOOP()@const bool true", "NOOP()@const invalid", "NOOP()@const int -3",
+                      "NOOP()@reduce {op: MUL}", "NOOP()@range {id: 3, kind: WARP}",
+                      "NOOP()@variable {name: \"n\", max: 3}", "NOOP()@stage {device: [\"CPU\"]}",
+                      "NOOP()@kernel {}", "NOOP()@function {}", "NOOP()@\"hints\"", "NOOP()@{}",
+                      "NOOP()@{stream: true, prefetch: -64}", "NOOP()@{reason: \"two words\", put: [1, 2]}"));
 
 TEST(Print, AKernel) {
   const char* text =
