@@ -253,8 +253,7 @@ def test_eight_bits_saturate(dtype, greatest, device):
     assert not any(np.isfinite(x[4:]))
     assert Tensor([-70000, 300], dtype="int32", device=device).cast(dtype).float().tolist()[0] == -greatest
     assert Tensor([1e6], dtype="float16" if dtype == "fp8e4m3" else "bfloat16", device=device).minimum(6e4).cast(dtype).float().item() == greatest
-    given = Tensor([2.0, 1e9], device=device)
-    assert given.cast(dtype).float().sum().gradient(given)[0].tolist() == [1.0, 0.0]
+    assert Tensor([1e6, -1e6], dtype=dtype, device=device).float().tolist() == [greatest, -greatest]
 
 
 @pytest.mark.parametrize("source, target", [

@@ -68,7 +68,9 @@ Number rounded(DType dtype, Number value) {
   if (std::isinf(value)) return beyond;
   const Number unit = spacing(dtype, value);
   const Number result = std::nearbyint(value / unit) * unit;  // in the mode to nearest, ties to even
-  return std::abs(result) > most ? beyond : result == 0 ? std::copysign(Number{0}, value) : result;
+  const bool saturates = dtype.is_fp8() && !std::isinf(static_cast<float>(value));
+  if (std::abs(result) > most) return saturates ? std::copysign(most, value) : beyond;
+  return result == 0 ? std::copysign(Number{0}, value) : result;
 }
 
 Whole least(DType dtype) { return dtype.is_signed() ? -(Whole{1} << (dtype.bits() - 1)) : Whole{0}; }

@@ -332,7 +332,7 @@ TEST(FloatOps, ComparisonsAreThoseOfIEEE) {
 TEST(FloatOps, FunctionsAreRoundedToTheType) {
   EXPECT_EQ(real(Op::EXP2, dtypes::float32, 3), 8);
   EXPECT_EQ(real(Op::EXP2, dtypes::float16, 16), kInf);
-  EXPECT_TRUE(std::isnan(real(Op::EXP2, dtypes::fp8e4m3, 9)));
+  EXPECT_EQ(real(Op::EXP2, dtypes::fp8e4m3, 9), 448);
   EXPECT_EQ(real(Op::EXP2, dtypes::float32, -149), 0x1p-149);
   EXPECT_EQ(real(Op::EXP2, dtypes::float32, -151), 0);
   EXPECT_EQ(real(Op::LOG2, dtypes::float64, 0x1p-1074), -1074);
