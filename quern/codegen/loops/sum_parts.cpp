@@ -160,10 +160,10 @@ UOp sums_in_parts(const UOp& program) {
   Parting parting;
   for (const Group& g : groups_in(program)) {
     if (std::ranges::none_of(g.reduces, is_sum_of_floats)) continue;
-    int64_t accumulators = 0;  // bytes
-    for (const UOp& u : g.reduces) accumulators += u.dtype().bytes();
+    int64_t bytes_of_sums = 0;
+    for (const UOp& u : g.reduces) bytes_of_sums += u.dtype().bytes();
     const Cut at =
-        cut(g.loops, values_of_a_step(g), accumulators < kMany ? kLeastInPart : kLeastInPartOfMany);
+        cut(g.loops, values_of_a_step(g), bytes_of_sums < kMany ? kLeastInPart : kLeastInPartOfMany);
     if (at.amount == 0) continue;
     const Parts parts = part(g.loops, at, parting.changed);
     for (const UOp& u : g.reduces) parting.parts_of.emplace(u, parts);
