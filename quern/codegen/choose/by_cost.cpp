@@ -86,8 +86,6 @@ class Search {
     }
   }
 
-  bool is_alone(size_t i) const { return std::ranges::count(kernel_.loops, i, &Loop::sibling) == 1; }
-
   void at_once(const LoopPlan& plan, size_t i) {
     const Split& s = plan.splits[i];
     const int64_t n = left(s), width = spec_.parallel.vector_bytes / kernel_.widest;
@@ -103,12 +101,11 @@ class Search {
       LoopPlan more = plan;
       if (n % amount != 0) {
         // a little more, which is not stored
-        if (s.copies > 1 || s.threads > 1 || s.pad > 1 || !is_alone(i)) continue;
+        if (s.copies > 1 || s.threads > 1 || s.pad > 1) continue;
         if (kernel_.loops[i].is_reduce && !is_first) continue;
         const int64_t padded = (n + amount - 1) / amount * amount;
         if ((padded - n) * 4 > n) continue;
-        more.splits[i].pad = amount;
-        more.splits[i].steps = padded;
+        pad_to(kernel_, more, i, amount);
       }
       do_at_once(kernel_, more, i, amount);
       add(std::move(more));

@@ -484,10 +484,7 @@ std::optional<LoopPlan> plan_of(const Summary& kernel, const Opts& opts) {
       case OptKind::UNROLL:
         do_at_once(kernel, plan, axis, opt.amount == 0 ? s.steps / s.threads / s.copies : opt.amount);
         break;
-      case OptKind::PADTO:
-        s.pad = opt.amount;
-        s.steps = (s.steps + opt.amount - 1) / opt.amount * opt.amount;
-        break;
+      case OptKind::PADTO: pad_to(kernel, plan, axis, opt.amount); break;
       case OptKind::THREAD: s.threads = opt.amount; break;
       case OptKind::BLOCK:
         s.block = opt.amount;
@@ -514,7 +511,7 @@ Opts opts_of(const Summary& kernel, const LoopPlan& plan) {
   };
   const auto is_first = [&](size_t i) { return kernel.loops[i].sibling == i; };
   for (size_t i = 0; i < plan.splits.size(); i++)
-    if (plan.splits[i].pad > 1) add(OptKind::PADTO, i, plan.splits[i].pad);
+    if (plan.splits[i].pad > 1 && is_first(i)) add(OptKind::PADTO, i, plan.splits[i].pad);
   for (size_t i = 0; i < plan.splits.size(); i++)
     if (plan.splits[i].threads > 1) add(OptKind::THREAD, i, plan.splits[i].threads);
   for (const auto& [a, b] : plan.swaps) add(OptKind::SWAP, a, static_cast<int64_t>(b));
@@ -528,10 +525,27 @@ Opts opts_of(const Summary& kernel, const LoopPlan& plan) {
   return opts;
 }
 
+namespace {
+
+// What is done to a loop of a reduce is done to those beside it that have as many steps.
+bool goes_with(const Summary& kernel, size_t i, size_t loop) {
+  return i == loop || (kernel.loops[loop].is_reduce && kernel.loops[i].sibling == kernel.loops[loop].sibling);
+}
+
+}  // namespace
+
+void pad_to(const Summary& kernel, LoopPlan& plan, size_t loop, int64_t amount) {
+  for (size_t i = 0; i < plan.splits.size(); i++) {
+    if (!goes_with(kernel, i, loop)) continue;
+    Split& s = plan.splits[i];
+    s.pad = amount;
+    s.steps = (s.steps + amount - 1) / amount * amount;
+  }
+}
+
 void do_at_once(const Summary& kernel, LoopPlan& plan, size_t loop, int64_t amount) {
   for (size_t i = 0; i < plan.splits.size(); i++) {
-    if (i != loop && (!kernel.loops[loop].is_reduce || kernel.loops[i].sibling != kernel.loops[loop].sibling))
-      continue;
+    if (!goes_with(kernel, i, loop)) continue;
     Split& s = plan.splits[i];
     if (s.copies == 1) s.first = amount;
     s.copies *= amount;

@@ -33,6 +33,7 @@ std::optional<LoopPlan> plan_of(const Summary& kernel, const Opts& opts);  // no
 Opts opts_of(const Summary& kernel, const LoopPlan& plan);  // of one in which nothing is packed
 // So many neighbouring steps more at once. The loops of reduces that stand side by side go together.
 void do_at_once(const Summary& kernel, LoopPlan& plan, size_t loop, int64_t amount);
+void pad_to(const Summary& kernel, LoopPlan& plan, size_t loop, int64_t amount);
 
 // What a thread does, and what all of them move.
 struct Work {

@@ -343,9 +343,17 @@ class Application {
             left_[i] ? UOps{around, left_[i]} : UOps{around});
   }
 
-  // The loop gets more steps, which do nothing.
+  // The loop gets more steps, which do nothing. So do the loops of reduces beside it that have as many.
   void pad() {
     const size_t i = loop(opt_.axis);
+    const LoopPosition place = position_of_loop(left_[i]);
+    const UOp steps = left_[i].src(0);
+    for (size_t k = 0; k < left_.size(); k++)
+      if (k == i || (is_reduce(i) && is_reduce(k) && left_[k] && same(left_[k].src(0), steps) &&
+                     position_of_loop(left_[k]) == place))
+        pad(k);
+  }
+  void pad(size_t i) {
     const UOp old = left_[i];
     if (!old.src(0).is_int_const()) refuse(fmt::format("loop {} has a symbolic number of steps", opt_.axis));
     if (opt_.amount < 1) refuse("a loop is padded to a multiple of 1 or more");

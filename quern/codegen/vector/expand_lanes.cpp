@@ -26,12 +26,22 @@ bool may_be_lanes(const UOp& range) {
   return n > 1 && n <= kMostLanes && std::has_single_bit(static_cast<uint64_t>(n));
 }
 
+bool is_in_loop(const UOp& access) {
+  return std::ranges::any_of(access.ranges(), [](const UOp& r) { return !is_at_once(r); });
+}
+
 // More than 0: accesses to neighbours outweigh those that go elsewhere, which are made lane by lane. The more
-// lanes, the more of them are one.
+// lanes, the more of them are one. Beside accesses in a loop those outside of all loops count nothing, as
+// those of a last step that is apart.
 int64_t score(const NodeList& order, const UOp& range) {
+  std::vector<const UOp*> accesses;
+  for (const UOp& u : order)
+    if ((u.op() == Op::LOAD || u.op() == Op::STORE) && is_open(u.src(0), range)) accesses.push_back(&u);
+  const bool any_in_loop = std::ranges::any_of(accesses, [](const UOp* u) { return is_in_loop(*u); });
   int64_t total = 0;
-  for (const UOp& u : order) {
-    if ((u.op() != Op::LOAD && u.op() != Op::STORE) || !is_open(u.src(0), range)) continue;
+  for (const UOp* access : accesses) {
+    const UOp& u = *access;
+    if (any_in_loop && !is_in_loop(u)) continue;
     const UOp& index = index_of_address(u.src(0));
     const std::optional<wide> stride = stride_of(position_of(index), range);
     const bool by_lane = !stride || (*stride != 1 && *stride != 0) ||
