@@ -16,7 +16,7 @@ constexpr int64_t kOpsInLoop =
     12;  // nor, in a loop that does not change the value, more operations than this, or a function
 constexpr int64_t kAnyOps = int64_t{1} << 62;
 constexpr int64_t kFewTimes = 8;      // unless the loop is short
-constexpr int64_t kShortReduce = 16;  // steps of a reduce that may be done again
+constexpr int64_t kLongAgain = 64;    // steps of a reduce that are not done even twice, inside of another
 constexpr int64_t kLongReduce = 512;  // steps of a reduce next to which a store and a load are nothing
 constexpr int64_t kSmallOutput =
     16384;  // work for one workgroup: it is done before a second kernel would start
@@ -170,7 +170,7 @@ class Decision {
     const bool reducing = in_reduce(v.loops_around);
     // Several steps of the loops around may come to the same element, as those of windows that overlap do.
     const int64_t times = iterations(v.loops_around) / elements_on(axes), steps = q_.facts.steps;
-    if ((times > 2 && steps > kShortReduce) || (times > 1 && reducing && steps > 4 * kShortReduce))
+    if ((times > 2 && (times - 1) * steps > kRepeatedOps) || (times > 1 && reducing && steps > kLongAgain))
       return materialise(fmt::format("the reduce of {} steps would be computed {} times", steps, times));
     bool ended = false;  // is it used in a loop that it does not depend on, outside of which it has to stand?
     for (const Use& use : q_.uses) ended |= !minus(scope(use).loops, ranges_in(use, ~uint64_t{0})).empty();
