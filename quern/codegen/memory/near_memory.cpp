@@ -11,6 +11,8 @@
 namespace quern {
 namespace {
 
+constexpr int64_t kLeastLanes = 4;
+
 // From the first step of the range to the second, in the first of all others.
 wide first_step(const UOp& position, const UOp& range) {
   std::unordered_map<UOp, UOp> first;
@@ -44,6 +46,12 @@ NearMemory::NearMemory(const UOp& program, DType dtype, const UOps& tile, const 
     if (of_a != of_b) return of_a > of_b;
     return a.arg().range().kind == AxisKind::UNROLL && b.arg().range().kind == AxisKind::UPCAST;
   });
+  // Lanes go along the innermost range: one that is too short for them gives way to one that is not.
+  const auto may_be_lanes = [](const UOp& r) { return is_at_once(r) && r.src(0).int_value() >= kLeastLanes; };
+  if (!order.empty() && is_at_once(order.back()) && !may_be_lanes(order.back())) {
+    const auto last = std::find_if(order.rbegin(), order.rend(), may_be_lanes);
+    if (last != order.rend()) std::rotate(last.base() - 1, last.base(), order.end());
+  }
   position = UOp::index(0);
   int64_t elements = 1;
   for (size_t i = order.size(); i-- > 0;) {
