@@ -165,7 +165,7 @@ void bind_buffer(nb::module_& m) {
         copy_in(instance<Memory>(self), mv, "copyin");
         return nb::borrow(self);
       },
-      "mv"_a, "Writes as many bytes as it has, of a memoryview, bytes or an array.");
+      "mv"_a.none(), "Writes as many bytes as it has, of a memoryview, bytes or an array.");
   buffer.def(
       "copyout",
       [](const Memory& b, nb::handle mv) {
@@ -174,7 +174,7 @@ void bind_buffer(nb::module_& m) {
         with_memory([&] { b.buffer->copy_out(bytes.span()); });
         return nb::borrow(mv);
       },
-      "mv"_a, "Reads all of its bytes into a memoryview or an array, which it returns.");
+      "mv"_a.none(), "Reads all of its bytes into a memoryview or an array, which it returns.");
   for (const char* name : {"as_buffer", "as_memoryview"})
     buffer.def(name, &as_buffer, "allow_zero_copy"_a = false,
                "Its bytes as a memoryview: a copy, or, where that is allowed and can be, its memory.");

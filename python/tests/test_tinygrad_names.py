@@ -193,6 +193,8 @@ def test_buffer_of_a_tensor():
     (ValueError, "copyin: 3 bytes are given, the memory has 4", lambda b: b.copyin(b"abc")),
     (ValueError, "copyout: 5 bytes are given, the memory has 4", lambda b: b.copyout(bytearray(5))),
     (TypeError, "expected bytes, or an array, for copyin", lambda b: b.copyin("abcd")),
+    (TypeError, "expected bytes, or an array, for copyin, got None", lambda b: b.copyin(None)),
+    (TypeError, "expected bytes, or an array, for copyout, got None", lambda b: b.copyout(None)),
     (BufferError, "writable", lambda b: b.copyout(b"abcd")), (quern.Error, "do not lie within", lambda b: b.view(2, "int8", 3)),
     (ValueError, "no multiple of the 2 of int16", lambda b: b.view(1, "int16", 1)), (quern.DeviceError, "NOWHERE", lambda b: Buffer("NOWHERE", 1, "int8")),
     (ValueError, "-1 elements", lambda b: Buffer("CPU", -1, "int8")), (ValueError, "Buffer: 1 bytes are given", lambda b: Buffer("CPU", 2, "int8", initial_value=b"a")),
