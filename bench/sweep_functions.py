@@ -309,8 +309,8 @@ TABLE = [
     f("cummax", SEQUENCES, lambda x: x.cummax(-1)[0], None, lambda x: np.maximum.accumulate(x, -1)),
     f("logcumsumexp", SEQUENCES, lambda x: x.logcumsumexp(-1)),
     f("sort", ORDERED, lambda x: x.sort(-1)[0], None, lambda x: np.sort(x, -1)),
-    f("sort of columns", ORDERED, lambda x: x.sort(0)[0], None, lambda x: np.sort(x, 0)),
-    steps("argsort", ORDERED, lambda x: x.argsort(-1), None, lambda x: np.argsort(x, -1, kind="stable"), views=False),
+    f("sort of columns", ORDERED, lambda x: x.sort(0)[0], lambda x: x.sort(dim=0, stable=True)[0], lambda x: np.sort(x, 0)),
+    steps("argsort", ORDERED, lambda x: x.argsort(-1), lambda x: x.argsort(dim=-1, stable=True), lambda x: np.argsort(x, -1, kind="stable"), views=False),
     f("topk", ORDERED, lambda x: x.topk(3, -1)[0]),
     f("median by sort", ORDERED, lambda x: x.sort(-1)[0][..., x.shape[-1] // 2]),
     # moving
