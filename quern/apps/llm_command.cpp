@@ -37,6 +37,7 @@ class CatchInterrupts {
     interrupted = false;
     struct sigaction action = {};
     action.sa_handler = [](int) { interrupted = true; };
+    action.sa_flags = SA_RESTART;  // or a write that it cuts off fails, and std::cout writes nothing more
     sigaction(SIGINT, &action, &before_);
   }
   CatchInterrupts(const CatchInterrupts&) = delete;

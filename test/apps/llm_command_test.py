@@ -3,6 +3,7 @@
 import os
 import pathlib
 import pty
+import select
 import signal
 import subprocess
 import sys
@@ -78,7 +79,7 @@ class LlmCommandTest(unittest.TestCase):
         def read_until(done):
             nonlocal output
             end = time.monotonic() + 60
-            while not done() and time.monotonic() < end:
+            while not done() and select.select([main], [], [], max(0, end - time.monotonic()))[0]:
                 output += os.read(main, 4096)
             self.assertTrue(done(), output)
 
